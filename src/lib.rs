@@ -1,1 +1,10 @@
+//! Plimsoll: a Kubernetes admission webhook that makes rollouts safe.
+//!
+//! One review crosses the modules in this order: [`server`] (HTTP), [`review`] (envelope), [`policy`] (the current
+//! one), [`engine`] (scope, needs), [`cluster`] (facts), [`engine`] again (rules, ratchet, patch), [`review`] (answer).
 
+pub mod config;
+pub mod engine;
+pub mod policy;
+pub mod rollout;
+pub mod rules;

@@ -1,1 +1,3 @@
-fn main(){}
+//! Arguments to commands.
+
+fn main() {}

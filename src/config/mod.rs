@@ -1,0 +1,25 @@
+//! References of a pod spec to ConfigMaps and Secrets, and the digests over what they refer to.
+
+use std::collections::BTreeSet;
+
+/// Which of the two objects a reference names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// `v1` ConfigMap.
+    ConfigMap,
+    /// `v1` Secret.
+    Secret,
+}
+
+/// One object that a pod spec reads, in the workload's own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// ConfigMap or Secret.
+    pub source: Source,
+    /// `metadata.name`.
+    pub name: String,
+    /// The keys used, where every use names keys; `None`: the whole object.
+    pub keys: Option<BTreeSet<String>>,
+    /// Whether every use is `optional: true`, so that its absence is no fault.
+    pub optional: bool,
+}

@@ -1,0 +1,526 @@
+//! The received JSON as a borrowed, read-only document.
+//!
+//! Objects are looked at, never decoded into typed structs: a typed round trip deletes fields newer than our schema
+//! (TRAPS B05), and a tree of owned strings costs several times as much. Strings borrow from the body where they hold
+//! no escape; `metadata.managedFields` stays raw text until something asks for it. `null`, absent and (for lists and
+//! maps) empty read the same, because API servers send unset required lists as `null` (TRAPS A23).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Index;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The member that stays raw text: it is as large as the object and only asked for when a fix would replace a default.
+const RAW_MEMBER: &str = "managedFields";
+
+/// One JSON value, borrowed from the text it was parsed from where that is possible.
+#[derive(Debug, Clone)]
+pub enum Value<'a> {
+    /// `null`; also what an absent member reads as.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, see [`Number`].
+    Number(Number),
+    /// A string.
+    String(Cow<'a, str>),
+    /// A list.
+    Array(Vec<Value<'a>>),
+    /// A map, members in the order received.
+    Object(Object<'a>),
+    /// Text of a member that nobody needed yet (`managedFields`).
+    Raw(Cow<'a, str>),
+}
+
+/// A JSON number. Integers keep all their digits; what does not fit 64 bits, and what is written with a fraction or an
+/// exponent, is a float and never counts as an integer (TRAPS A25).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// An integer that fits `i64`, as every Kubernetes integer does.
+    Int(i64),
+    /// A larger non-negative integer.
+    Big(u64),
+    /// Anything else, for instance `3.0`.
+    Float(f64),
+}
+
+/// The members of a JSON object.
+#[derive(Debug, Clone, Default)]
+pub struct Object<'a> {
+    members: Vec<(Cow<'a, str>, Value<'a>)>,
+}
+
+/// What an absent member reads as.
+static NULL: Value<'static> = Value::Null;
+
+impl<'a> Object<'a> {
+    /// The member of this name; of doubled members the last, as Go reads them.
+    pub fn get(&self, key: &str) -> Option<&Value<'a>> {
+        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Members in the order received, doubled ones included.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
+        self.members.iter().map(|(name, value)| (name.as_ref(), value))
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
+        self.members.iter_mut().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Sets the member, replacing every one of that name.
+    pub fn insert(&mut self, key: impl Into<Cow<'a, str>>, value: Value<'a>) {
+        let key = key.into();
+        match self.get_mut(&key) {
+            Some(slot) => *slot = value,
+            None => self.members.push((key, value)),
+        }
+    }
+
+    /// Removes every member of that name.
+    pub fn remove(&mut self, key: &str) {
+        self.members.retain(|(name, _)| name != key);
+    }
+}
+
+impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
+        Object { members: members.into_iter().collect() }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Parses one JSON text.
+    ///
+    /// # Errors
+    /// Text that is not JSON, or nested deeper than 128 levels (TRAPS A24).
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let value = Seed { raw: false }.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(value)
+    }
+
+    /// The member of this name; `null` where it is absent or this is no object.
+    pub fn get(&self, key: &str) -> &Value<'a> {
+        match self {
+            Value::Object(object) => object.get(key).unwrap_or(null()),
+            _ => null(),
+        }
+    }
+
+    /// The value below these members, `null` where one is absent. List elements go by their decimal index.
+    pub fn at<S: AsRef<str>>(&self, path: &[S]) -> &Value<'a> {
+        path.iter().fold(self, |value, segment| match value {
+            Value::Array(items) => {
+                segment.as_ref().parse::<usize>().ok().and_then(|index| items.get(index)).unwrap_or(null())
+            }
+            _ => value.get(segment.as_ref()),
+        })
+    }
+
+    /// Whether this is `null` (or was absent).
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one; `3.0` is not (TRAPS A25).
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Value::Number(Number::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The elements; none where this is no list.
+    pub fn items(&self) -> &[Value<'a>] {
+        match self {
+            Value::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The members, if this is an object.
+    pub fn as_object(&self) -> Option<&Object<'a>> {
+        match self {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Members in order; none where this is no object.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
+        self.as_object().into_iter().flat_map(Object::iter)
+    }
+
+    /// Sets the value below these members, making objects where none is. Does nothing where the way leads through a
+    /// scalar or past the end of a list.
+    pub fn set<S: AsRef<str>>(&mut self, path: &[S], value: Value<'a>) {
+        let Some((last, parents)) = path.split_last() else {
+            *self = value;
+            return;
+        };
+        let mut node = self;
+        for segment in parents {
+            if node.is_null() {
+                *node = Value::Object(Object::default());
+            }
+            node = match node {
+                Value::Object(object) => {
+                    let key = segment.as_ref();
+                    if object.get(key).is_none() {
+                        object.insert(key.to_owned(), Value::Null);
+                    }
+                    match object.get_mut(key) {
+                        Some(child) => child,
+                        None => return,
+                    }
+                }
+                Value::Array(items) => match segment.as_ref().parse::<usize>().ok().and_then(|i| items.get_mut(i)) {
+                    Some(child) => child,
+                    None => return,
+                },
+                _ => return,
+            };
+        }
+        if node.is_null() {
+            *node = Value::Object(Object::default());
+        }
+        match node {
+            Value::Object(object) => object.insert(last.as_ref().to_owned(), value),
+            Value::Array(items) => {
+                if let Some(slot) = last.as_ref().parse::<usize>().ok().and_then(|i| items.get_mut(i)) {
+                    *slot = value;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the member at this path, and then every parent below `keep` levels that became empty.
+    pub fn remove<S: AsRef<str>>(&mut self, path: &[S], keep: usize) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let child = match self {
+            Value::Object(object) => {
+                if rest.is_empty() {
+                    object.remove(first.as_ref());
+                    return;
+                }
+                object.get_mut(first.as_ref())
+            }
+            Value::Array(items) => first.as_ref().parse::<usize>().ok().and_then(|i| items.get_mut(i)),
+            _ => None,
+        };
+        let Some(child) = child else { return };
+        child.remove(rest, keep.saturating_sub(1));
+        let emptied = matches!(child, Value::Object(object) if object.is_empty());
+        if let (Value::Object(object), 0, true) = (self, keep, emptied) {
+            object.remove(first.as_ref());
+        }
+    }
+
+    /// A copy that borrows nothing.
+    pub fn to_static(&self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Bool(value) => Value::Bool(*value),
+            Value::Number(number) => Value::Number(*number),
+            Value::String(text) => Value::String(Cow::Owned(text.clone().into_owned())),
+            Value::Raw(text) => Value::Raw(Cow::Owned(text.clone().into_owned())),
+            Value::Array(items) => Value::Array(items.iter().map(Value::to_static).collect()),
+            Value::Object(object) => Value::Object(
+                object.iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value.to_static())).collect(),
+            ),
+        }
+    }
+}
+
+fn null<'s, 'a>() -> &'s Value<'a> {
+    // `Value` is covariant: the static null serves every lifetime.
+    &NULL
+}
+
+impl<'a> Index<&str> for Value<'a> {
+    type Output = Value<'a>;
+    fn index(&self, key: &str) -> &Value<'a> {
+        self.get(key)
+    }
+}
+
+/// Equal as JSON: members in any order, a `null` member the same as an absent one.
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Number(a), Value::Number(b)) => a == b,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Raw(a), Value::Raw(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Object(a), Value::Object(b)) => {
+                let covered = |x: &Object<'_>, y: &Object<'_>| {
+                    x.iter().all(|(name, _)| x.get(name).unwrap_or(null()) == y.get(name).unwrap_or(null()))
+                };
+                covered(a, b) && b.iter().all(|(name, value)| value.is_null() || a.get(name).is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<&str> for Value<'static> {
+    fn from(text: &str) -> Self {
+        Value::String(Cow::Owned(text.to_owned()))
+    }
+}
+
+impl From<String> for Value<'static> {
+    fn from(text: String) -> Self {
+        Value::String(Cow::Owned(text))
+    }
+}
+
+impl From<i64> for Value<'static> {
+    fn from(number: i64) -> Self {
+        Value::Number(Number::Int(number))
+    }
+}
+
+/// An object of these members, in this order.
+pub fn object<'a, const N: usize>(members: [(&'static str, Value<'a>); N]) -> Value<'a> {
+    Value::Object(members.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+}
+
+/// Compact JSON, members in their order.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::String(text) => f.write_str(&quote(text)),
+            Value::Raw(text) => f.write_str(text),
+            Value::Array(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if index == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Value::Object(object) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in object.iter().enumerate() {
+                    write!(f, "{}{}:{value}", if index == 0 { "" } else { "," }, quote(name))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Int(number) => write!(f, "{number}"),
+            Number::Big(number) => write!(f, "{number}"),
+            // Debug keeps a fraction or an exponent, so that a float stays one.
+            Number::Float(number) => write!(f, "{number:?}"),
+        }
+    }
+}
+
+/// The text as a JSON string, quotes included.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Parses a value; `raw` keeps its text instead.
+struct Seed {
+    raw: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed {
+    type Value = Value<'de>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value<'de>, D::Error> {
+        if self.raw {
+            let raw: &'de RawValue = serde::Deserialize::deserialize(deserializer)?;
+            return Ok(if raw.get() == "null" { Value::Null } else { Value::Raw(Cow::Borrowed(raw.get())) });
+        }
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value<'de>, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(Number::Int(number)))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(i64::try_from(number).map_or(Number::Big(number), Number::Int)))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value<'de>, E> {
+        if number.is_finite() {
+            Ok(Value::Number(Number::Float(number)))
+        } else {
+            Err(E::custom("number out of range"))
+        }
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
+        Ok(Value::String(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
+        Ok(Value::String(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(Seed { raw: false })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(Key(name)) = map.next_key()? {
+            let raw = name == RAW_MEMBER;
+            let value = map.next_value_seed(Seed { raw })?;
+            members.push((name, value));
+            if members.len() > MAX_MEMBERS {
+                return Err(A::Error::custom("more than 65536 members in one object"));
+            }
+        }
+        Ok(Value::Object(Object { members }))
+    }
+}
+
+/// Look-ups go through the members one by one; no Kubernetes object comes near this.
+const MAX_MEMBERS: usize = 65_536;
+
+/// A member's name, borrowed where it holds no escape (serde's own `Cow<str>` always copies).
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member name")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_null_and_wrong_type_read_as_null() {
+        let value = Value::parse(r#"{"a":null,"b":[{"c":1}],"s":"x"}"#).unwrap();
+        assert!(value["a"].is_null() && value["zz"].is_null() && value["s"]["t"].is_null());
+        assert_eq!(value.at(&["b", "0", "c"]).as_i64(), Some(1));
+        assert!(value.at(&["b", "7"]).is_null());
+    }
+
+    #[test]
+    fn the_last_of_doubled_members_wins_as_in_go() {
+        assert_eq!(Value::parse(r#"{"a":1,"a":2}"#).unwrap()["a"].as_i64(), Some(2));
+    }
+
+    #[test]
+    fn integers_keep_their_digits_and_floats_are_no_integers() {
+        let value = Value::parse(r#"[9223372036854775807,3.0,1e3,18446744073709551615]"#).unwrap();
+        assert_eq!(value.to_string(), "[9223372036854775807,3.0,1000.0,18446744073709551615]");
+        assert_eq!(value.items()[1].as_i64(), None);
+        assert_eq!(value.items()[2].as_i64(), None);
+    }
+
+    #[test]
+    fn managed_fields_stay_raw_and_escapes_are_decoded() {
+        let value = Value::parse(r#"{"metadata":{"managedFields":[ {"a":1} ],"n\u0061me":"a\nb"}}"#).unwrap();
+        assert!(matches!(&value["metadata"]["managedFields"], Value::Raw(text) if text == r#"[ {"a":1} ]"#));
+        assert_eq!(value["metadata"]["name"].as_str(), Some("a\nb"));
+    }
+
+    #[test]
+    fn two_hundred_levels_are_an_error_not_a_stack_overflow() {
+        let text = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        assert!(Value::parse(&text).unwrap_err().to_string().contains("recursion limit"));
+    }
+
+    #[test]
+    fn equality_ignores_member_order_and_nulls() {
+        let a = Value::parse(r#"{"a":1,"b":{"c":null}}"#).unwrap();
+        let b = Value::parse(r#"{"b":{},"a":1}"#).unwrap();
+        assert_eq!(a, b);
+        assert_ne!(a, Value::parse(r#"{"a":1}"#).unwrap());
+        assert_ne!(Value::parse(r#"{"a":1,"b":2}"#).unwrap(), Value::parse(r#"{"a":1}"#).unwrap());
+    }
+
+    #[test]
+    fn set_makes_parents_and_remove_drops_emptied_ones() {
+        let mut value = Value::parse(r#"{"spec":{"containers":[{"name":"a"}]}}"#).unwrap();
+        let path = ["spec", "containers", "0", "lifecycle", "preStop"];
+        value.set(&path, Value::from("x"));
+        assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a","lifecycle":{"preStop":"x"}}]}}"#);
+        value.remove(&path, 3);
+        assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a"}]}}"#);
+    }
+}

@@ -1,0 +1,238 @@
+//! What the engine knows of the world beside the object; gathered by [`crate::cluster`] or from a folder of manifests.
+//!
+//! "Unknown" is a value of its own: what is unknown neither denies nor patches.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::config::Reference;
+
+/// A fact: known, known to be absent, or unknown for a reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Known<T> {
+    /// It is so.
+    Known(T),
+    /// There is no such thing.
+    Absent,
+    /// We could not find out.
+    Unknown(Reason),
+}
+
+impl<T> Known<T> {
+    /// The value, if it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Known::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The reason, if it is unknown.
+    pub fn unknown(&self) -> Option<Reason> {
+        match self {
+            Known::Unknown(reason) => Some(*reason),
+            _ => None,
+        }
+    }
+}
+
+/// Why a fact is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Nobody asked, or there is no cluster to ask.
+    NotAsked,
+    /// The answer did not come within the deadline.
+    TimedOut,
+    /// The API server refused us (403).
+    Forbidden,
+    /// Any other failure of the look-up.
+    Failed,
+    /// More look-ups than one review may cause.
+    TooMany,
+    /// The policy does not allow to look (Secrets without `secrets: true`, or without client authentication).
+    NotAllowed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::NotAsked => "not known here",
+            Reason::TimedOut => "look-up timed out",
+            Reason::Forbidden => "look-up forbidden",
+            Reason::Failed => "look-up failed",
+            Reason::TooMany => "too many look-ups",
+            Reason::NotAllowed => "look-up not allowed",
+        })
+    }
+}
+
+/// `major.minor` of the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerVersion {
+    /// 1.
+    pub major: u32,
+    /// For instance 37.
+    pub minor: u32,
+}
+
+impl ServerVersion {
+    /// The newest version that we know of, the default where there is no cluster to ask.
+    pub const NEWEST: ServerVersion = ServerVersion { major: 1, minor: 37 };
+
+    /// Reads `1.37`, `v1.37.2`, `1.29+`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().trim_start_matches('v').splitn(3, '.');
+        let number = |part: Option<&str>| {
+            let part = part?;
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            part[..digits].parse::<u32>().ok()
+        };
+        Some(ServerVersion { major: number(parts.next())?, minor: number(parts.next())? })
+    }
+}
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A ResourceQuota, as far as a surge pod is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// `metadata.name`.
+    pub name: String,
+    /// The keys of `spec.hard`, for instance `pods`, `requests.cpu`.
+    pub hard: Vec<String>,
+}
+
+impl Quota {
+    /// Whether it limits what a pod more would need: pods, cpu or memory (TRAPS C20).
+    pub fn limits_pods(&self) -> bool {
+        self.hard.iter().any(|key| {
+            matches!(
+                key.as_str(),
+                "pods"
+                    | "count/pods"
+                    | "cpu"
+                    | "memory"
+                    | "requests.cpu"
+                    | "requests.memory"
+                    | "limits.cpu"
+                    | "limits.memory"
+            )
+        })
+    }
+}
+
+/// One retained revision of a workload: a ReplicaSet or a ControllerRevision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// `metadata.name` of the ReplicaSet or ControllerRevision.
+    pub name: String,
+    /// Its pod template as JSON text; the label `pod-template-hash` may still be in it.
+    pub template: String,
+}
+
+/// All that a review's rules may ask about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Version of the API server.
+    pub server_version: Known<ServerVersion>,
+    /// ResourceQuotas of the request's namespace; [`Known::Absent`] where there is none.
+    pub quotas: Known<Vec<Quota>>,
+    /// Whether the namespace has a LimitRange that sets container defaults; [`Known::Absent`] where it has none.
+    pub limit_range: Known<()>,
+    /// Retained revisions of the workload.
+    pub revisions: Known<Vec<Revision>>,
+    /// One digest per reference of the pod spec, 64 hex digits; [`Known::Absent`] for a missing object.
+    pub digests: BTreeMap<Reference, Known<String>>,
+}
+
+impl Facts {
+    /// Nothing is known, for this reason.
+    pub fn unknown(reason: Reason) -> Self {
+        Facts {
+            server_version: Known::Unknown(reason),
+            quotas: Known::Unknown(reason),
+            limit_range: Known::Unknown(reason),
+            revisions: Known::Unknown(reason),
+            digests: BTreeMap::new(),
+        }
+    }
+
+    /// The digest of one reference; unknown where nobody looked.
+    pub fn digest(&self, reference: &Reference) -> Known<String> {
+        self.digests.get(reference).cloned().unwrap_or(Known::Unknown(Reason::NotAsked))
+    }
+}
+
+/// Which facts a review wants: what is not wanted is not looked up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The server's version.
+    pub server_version: bool,
+    /// ResourceQuotas of the namespace.
+    pub quotas: bool,
+    /// LimitRanges of the namespace.
+    pub limit_range: bool,
+    /// Retained revisions of this workload.
+    pub revisions: Option<RevisionOwner>,
+    /// Digests of these references, all in the request's namespace.
+    pub digests: Vec<Reference>,
+}
+
+impl Needs {
+    /// Whether nothing at all is wanted.
+    pub fn is_empty(&self) -> bool {
+        *self == Needs::default()
+    }
+
+    /// Adds what another asks for.
+    pub fn merge(&mut self, other: Needs) {
+        self.server_version |= other.server_version;
+        self.quotas |= other.quotas;
+        self.limit_range |= other.limit_range;
+        self.revisions = self.revisions.take().or(other.revisions);
+        for reference in other.digests {
+            if !self.digests.contains(&reference) {
+                self.digests.push(reference);
+            }
+        }
+    }
+}
+
+/// Whose revisions to list: those controlled by `uid`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionOwner {
+    /// Where the kind keeps its revisions.
+    pub store: RevisionStore,
+    /// `metadata.uid` of the workload (from the old object).
+    pub uid: String,
+    /// `spec.selector.matchLabels` of the old object, to narrow the list call.
+    pub match_labels: Vec<(String, String)>,
+}
+
+/// Where a kind keeps its revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevisionStore {
+    /// ReplicaSets (Deployment, Rollout).
+    ReplicaSets,
+    /// ControllerRevisions (StatefulSet, DaemonSet).
+    ControllerRevisions,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_as_servers_spell_them() {
+        let version = |text| ServerVersion::parse(text).map(|version| (version.major, version.minor));
+        assert_eq!(version("v1.37.2"), Some((1, 37)));
+        assert_eq!(version("1.29+"), Some((1, 29)));
+        assert_eq!(version("1.30"), Some((1, 30)));
+        assert_eq!(version("one"), None);
+        assert_eq!(version("1"), None);
+    }
+}

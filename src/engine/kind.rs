@@ -1,0 +1,133 @@
+//! What differs between the kinds, one row each: rules read columns and never match on a kind.
+
+use super::facts::RevisionStore;
+
+/// How a kind replaces its pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// `spec.strategy`, surge rounds up and unavailable down (both zero: one is unavailable).
+    Deployment,
+    /// `spec.updateStrategy.rollingUpdate`, both round up, exactly one may be non-zero.
+    DaemonSet,
+    /// `spec.updateStrategy.rollingUpdate`, unavailable rounds down to at least one, no surge.
+    StatefulSet,
+    /// `spec.strategy.canary` or `blueGreen`, rounded as a Deployment, nothing defaulted by the server.
+    Rollout,
+    /// Pods are never replaced.
+    None,
+}
+
+/// One kind.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// API group, `""` for core.
+    pub group: &'static str,
+    /// `kind` as in the manifest.
+    pub kind: &'static str,
+    /// Members from the root to the pod template (`metadata` and `spec` below it); empty for a Pod, which is one.
+    /// `None`: no pod template at all.
+    pub template: Option<&'static [&'static str]>,
+    /// Whether the API server fills in defaults before we see the object (TRAPS B13); a CRD's absent is absent.
+    pub defaulted: bool,
+    /// How pods are replaced.
+    pub strategy: Strategy,
+    /// Whether it keeps pods running for ever and rolls them on a template change: the kinds that fixes are for.
+    pub rolls: bool,
+    /// Whether the API server refuses to change its template (TRAPS B08, B09): never patched on UPDATE.
+    pub immutable: bool,
+    /// Whether `/mutate` may write to it at all.
+    pub mutable: bool,
+    /// Whether `spec.replicas` counts its pods.
+    pub scales: bool,
+    /// Kinds (group, kind) that own it as built-in controllers: such an object is out of scope (TRAPS B10).
+    pub built_in_owners: &'static [(&'static str, &'static str)],
+    /// Where old templates are kept (TRAPS C14).
+    pub revisions: Option<RevisionStore>,
+}
+
+const NO_TEMPLATE: Kind = Kind {
+    group: "",
+    kind: "",
+    template: None,
+    defaulted: true,
+    strategy: Strategy::None,
+    rolls: false,
+    immutable: false,
+    mutable: false,
+    scales: false,
+    built_in_owners: &[],
+    revisions: None,
+};
+
+const WORKLOAD: Kind = Kind { template: Some(&["spec", "template"]), mutable: true, ..NO_TEMPLATE };
+
+/// Every kind that is judged (TRAPS C19); anything else is let through (A22), DeploymentConfig included (C18).
+pub static KINDS: &[Kind] = &[
+    Kind {
+        kind: "Pod",
+        template: Some(&[]),
+        immutable: true,
+        mutable: false,
+        built_in_owners: &[
+            ("apps", "ReplicaSet"),
+            ("", "ReplicationController"),
+            ("apps", "StatefulSet"),
+            ("apps", "DaemonSet"),
+            ("batch", "Job"),
+        ],
+        ..WORKLOAD
+    },
+    Kind {
+        group: "apps",
+        kind: "Deployment",
+        strategy: Strategy::Deployment,
+        rolls: true,
+        scales: true,
+        revisions: Some(RevisionStore::ReplicaSets),
+        ..WORKLOAD
+    },
+    Kind {
+        group: "apps",
+        kind: "ReplicaSet",
+        mutable: false,
+        scales: true,
+        built_in_owners: &[("apps", "Deployment"), ("argoproj.io", "Rollout")],
+        ..WORKLOAD
+    },
+    Kind {
+        group: "apps",
+        kind: "StatefulSet",
+        strategy: Strategy::StatefulSet,
+        rolls: true,
+        scales: true,
+        revisions: Some(RevisionStore::ControllerRevisions),
+        ..WORKLOAD
+    },
+    Kind {
+        group: "apps",
+        kind: "DaemonSet",
+        strategy: Strategy::DaemonSet,
+        rolls: true,
+        revisions: Some(RevisionStore::ControllerRevisions),
+        ..WORKLOAD
+    },
+    Kind { group: "batch", kind: "Job", immutable: true, built_in_owners: &[("batch", "CronJob")], ..WORKLOAD },
+    Kind { group: "batch", kind: "CronJob", template: Some(&["spec", "jobTemplate", "spec", "template"]), ..WORKLOAD },
+    Kind { kind: "ReplicationController", scales: true, ..WORKLOAD },
+    Kind {
+        group: "argoproj.io",
+        kind: "Rollout",
+        defaulted: false,
+        strategy: Strategy::Rollout,
+        rolls: true,
+        scales: true,
+        revisions: Some(RevisionStore::ReplicaSets),
+        ..WORKLOAD
+    },
+    Kind { group: "policy", kind: "PodDisruptionBudget", ..NO_TEMPLATE },
+];
+
+/// The row of a kind.
+pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|row| row.kind == kind && row.group == group)
+}
