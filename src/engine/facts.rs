@@ -139,6 +139,9 @@ pub struct Revision {
 pub struct Facts {
     /// Version of the API server.
     pub server_version: Known<ServerVersion>,
+    /// Whether the CRD of a kind that is no built-in one (Rollout) keeps `lifecycle.preStop.sleep`: a structural schema
+    /// that does not list the member drops it.
+    pub crd_sleep: Known<bool>,
     /// ResourceQuotas of the request's namespace; [`Known::Absent`] where there is none.
     pub quotas: Known<Vec<Quota>>,
     /// Whether the namespace has a LimitRange that sets container defaults; [`Known::Absent`] where it has none.
@@ -154,6 +157,7 @@ impl Facts {
     pub fn unknown(reason: Reason) -> Self {
         Facts {
             server_version: Known::Unknown(reason),
+            crd_sleep: Known::Unknown(reason),
             quotas: Known::Unknown(reason),
             limit_range: Known::Unknown(reason),
             revisions: Known::Unknown(reason),
@@ -172,6 +176,8 @@ impl Facts {
 pub struct Needs {
     /// The server's version.
     pub server_version: bool,
+    /// Whether the Rollout CRD knows the `sleep` action.
+    pub crd_sleep: bool,
     /// ResourceQuotas of the namespace.
     pub quotas: bool,
     /// LimitRanges of the namespace.
@@ -191,6 +197,7 @@ impl Needs {
     /// Adds what another asks for.
     pub fn merge(&mut self, other: Needs) {
         self.server_version |= other.server_version;
+        self.crd_sleep |= other.crd_sleep;
         self.quotas |= other.quotas;
         self.limit_range |= other.limit_range;
         self.revisions = self.revisions.take().or(other.revisions);

@@ -108,6 +108,16 @@ pub struct Fix {
     pub claim: String,
     /// Each place (members from the root, list elements by index) and its value.
     pub writes: Vec<(Vec<String>, Value<'static>)>,
-    /// What was done, for the warning: `added lifecycle.preStop.sleep of 5 s`.
+    /// What was done, for the warning: `container "app": added a preStop sleep of 5 s`.
     pub says: String,
+    /// What to tell where an older value of ours stays although it differs, because the author's template did not
+    /// change (TRAPS B18) or is a retained revision (C14); `None`: nothing.
+    pub kept_says: Option<String>,
+}
+
+impl Fix {
+    /// Id of the rule whose fix it is.
+    pub fn rule(&self) -> &str {
+        self.claim.split_once('/').map_or(self.claim.as_str(), |(rule, _)| rule)
+    }
 }

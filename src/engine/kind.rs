@@ -31,14 +31,14 @@ pub struct Kind {
     pub defaulted: bool,
     /// How pods are replaced.
     pub strategy: Strategy,
-    /// Whether it keeps pods running for ever and rolls them on a template change: the kinds that fixes are for.
-    pub rolls: bool,
     /// Whether the API server refuses to change its template (TRAPS B08, B09): never patched on UPDATE.
     pub immutable: bool,
     /// Whether `/mutate` may write to it at all.
     pub mutable: bool,
     /// Whether `spec.replicas` counts its pods.
     pub scales: bool,
+    /// Whether it runs one pod on each node, so that a pod that is slow to stop leaves its node dark (TRAPS E13).
+    pub per_node: bool,
     /// Kinds (group, kind) that own it as built-in controllers: such an object is out of scope (TRAPS B10).
     pub built_in_owners: &'static [(&'static str, &'static str)],
     /// Where old templates are kept (TRAPS C14).
@@ -51,10 +51,10 @@ const NO_TEMPLATE: Kind = Kind {
     template: None,
     defaulted: true,
     strategy: Strategy::None,
-    rolls: false,
     immutable: false,
     mutable: false,
     scales: false,
+    per_node: false,
     built_in_owners: &[],
     revisions: None,
 };
@@ -81,7 +81,6 @@ pub static KINDS: &[Kind] = &[
         group: "apps",
         kind: "Deployment",
         strategy: Strategy::Deployment,
-        rolls: true,
         scales: true,
         revisions: Some(RevisionStore::ReplicaSets),
         ..WORKLOAD
@@ -98,7 +97,6 @@ pub static KINDS: &[Kind] = &[
         group: "apps",
         kind: "StatefulSet",
         strategy: Strategy::StatefulSet,
-        rolls: true,
         scales: true,
         revisions: Some(RevisionStore::ControllerRevisions),
         ..WORKLOAD
@@ -107,7 +105,7 @@ pub static KINDS: &[Kind] = &[
         group: "apps",
         kind: "DaemonSet",
         strategy: Strategy::DaemonSet,
-        rolls: true,
+        per_node: true,
         revisions: Some(RevisionStore::ControllerRevisions),
         ..WORKLOAD
     },
@@ -119,7 +117,6 @@ pub static KINDS: &[Kind] = &[
         kind: "Rollout",
         defaulted: false,
         strategy: Strategy::Rollout,
-        rolls: true,
         scales: true,
         revisions: Some(RevisionStore::ReplicaSets),
         ..WORKLOAD

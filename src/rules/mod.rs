@@ -1,6 +1,13 @@
 //! The rules, one a file, and the registry: the one list from which policies, schema, docs, CLI and metric labels come.
 
-use crate::engine::rule::AnyRule;
+pub mod probes;
+pub mod termination;
+
+use crate::engine::rule::{AnyRule, Entry};
 
 /// Every rule, sorted by id.
-pub static REGISTRY: &[&dyn AnyRule] = &[];
+pub static REGISTRY: &[&dyn AnyRule] = &[
+    &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
+    &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
+    &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
+];

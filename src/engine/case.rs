@@ -1,0 +1,206 @@
+//! One request prepared for judgement: whose values are whose, and whether the author changed the pod template.
+
+use std::borrow::Cow;
+
+use super::author;
+use super::context::{Context, Declined};
+use super::document::Value;
+use super::facts::{Facts, Known, Needs, Reason, RevisionOwner};
+use super::finding::{Action, Finding};
+use super::kind::Kind;
+use super::marker::{Claims, SKIP_FIXES};
+use super::ownership::author_set;
+use super::request::{Endpoint, Operation, Request};
+use crate::policy::{Policy, Setting};
+
+/// One request prepared for judgement.
+pub struct Case<'r> {
+    /// Which webhook asks.
+    pub endpoint: Endpoint,
+    /// The verb.
+    pub operation: Operation,
+    /// The policy in force.
+    pub policy: &'r Policy,
+    /// The row of its kind.
+    pub kind: &'static Kind,
+    /// The object as received.
+    pub object: &'r Value<'r>,
+    /// The object before the change, on UPDATE.
+    pub old: Option<&'r Value<'r>>,
+    /// Which of our values stand in the object: on UPDATE what the old object's marker claims and the author did not
+    /// change since, on CREATE what the request's own marker says (to be proven).
+    pub claims: Claims,
+    /// Whether the author's part of the template is new or changed.
+    pub template_changed: bool,
+    /// Fixes that the author declines.
+    pub declined: Declined,
+}
+
+impl<'r> Case<'r> {
+    /// Prepares a request that is in scope.
+    pub fn new(
+        endpoint: Endpoint,
+        policy: &'r Policy,
+        request: &'r Request<'r>,
+        kind: &'static Kind,
+        object: &'r Value<'r>,
+    ) -> Self {
+        let old = request.old_object.as_ref().filter(|_| request.operation == Operation::Update);
+        let mut case = Case {
+            endpoint,
+            operation: request.operation,
+            policy,
+            kind,
+            object,
+            old,
+            claims: Claims::default(),
+            template_changed: true,
+            declined: declined(object),
+        };
+        match old {
+            None => {
+                case.claims = Claims::of(object);
+                case.claims.extend(author::implied(object, kind, policy));
+            }
+            Some(old) => {
+                let implied = author::implied(old, kind, policy);
+                case.claims = Claims::of(old);
+                case.claims.extend(implied.clone());
+                let old_author = author::without(old, kind, policy, case.claims.iter());
+                case.claims.retain(|claim| implied.contains(claim) || still_ours(kind, policy, old, object, claim));
+                let new_author = author::without(object, kind, policy, case.claims.iter());
+                case.template_changed = !author::same_template(&old_author, &new_author, kind);
+            }
+        }
+        case
+    }
+
+    /// The object that rules look at: the author's for `/mutate`, the one that stands for `/validate`.
+    pub fn subject(&self) -> Cow<'r, Value<'r>> {
+        match self.endpoint {
+            Endpoint::Validate => Cow::Borrowed(self.object),
+            Endpoint::Mutate => self.author(&self.claims),
+        }
+    }
+
+    /// The object without what these claims stand for, as far as their fixes are turned on: what no fix will write
+    /// again stays as if the author had set it.
+    pub fn author(&self, claims: &Claims) -> Cow<'r, Value<'r>> {
+        let fixed = claims.iter().filter(|claim| {
+            let rule = claim.split_once('/').map_or(*claim, |(rule, _)| rule);
+            self.policy.fixes(rule) && !self.declined.covers(rule)
+        });
+        author::without(self.object, self.kind, self.policy, fixed)
+    }
+
+    /// What the rules that this endpoint runs find in this object.
+    pub fn findings(&self, object: &Value<'_>, facts: &Facts) -> Vec<Finding> {
+        let context = self.context(object, facts);
+        let mut findings = Vec::new();
+        for setting in self.rules() {
+            setting.rule.check(&context, &setting.params, &mut findings);
+        }
+        findings
+    }
+
+    /// The facts that judging will ask for.
+    pub fn needs(&self) -> Needs {
+        let unknown = Facts::unknown(Reason::NotAsked);
+        let subject = self.subject();
+        let context = self.context(&subject, &unknown);
+        let mut needs = Needs::default();
+        for setting in self.rules() {
+            needs.merge(setting.rule.needs(&context, &setting.params));
+        }
+        if self.template_changed && self.concerns_template(&unknown) {
+            needs.revisions = self.revision_owner();
+        }
+        needs
+    }
+
+    /// Whether the template equals a retained revision (TRAPS C14). The old object's own template does not count: the
+    /// author changed it, or this is not asked.
+    pub fn is_rollback(&self, facts: &Facts) -> bool {
+        let (Some(path), Known::Known(revisions), true) =
+            (self.kind.template, &facts.revisions, self.old.is_some() && self.template_changed)
+        else {
+            return false;
+        };
+        let bare = |template: &Value<'_>| {
+            let mut template = template.to_static();
+            let label = ["metadata", "labels", "pod-template-hash"];
+            template.remove(&label, label.len());
+            template.remove(&["metadata", "labels", "rollouts-pod-template-hash"], label.len());
+            template
+        };
+        let template = bare(self.object.at(path));
+        revisions
+            .iter()
+            .any(|revision| Value::parse(&revision.template).is_ok_and(|retained| bare(&retained) == template))
+    }
+
+    /// Pointer of the template, with a slash at its end.
+    pub fn template_prefix(&self) -> String {
+        self.kind.template.map(|path| super::pointer::pointer(path) + "/").unwrap_or_default()
+    }
+
+    /// For `/mutate` the rules whose fix is turned on, for `/validate` all that are not off.
+    fn rules(&self) -> impl Iterator<Item = &'r Setting> + use<'_, 'r> {
+        self.policy.settings.iter().filter(|setting| match self.endpoint {
+            Endpoint::Mutate => self.policy.fixes(setting.rule.meta().id),
+            Endpoint::Validate => setting.action != Action::Off,
+        })
+    }
+
+    fn context<'c>(&'c self, object: &'c Value<'c>, facts: &'c Facts) -> Context<'c> {
+        Context::new(self.endpoint, self.operation, self.kind, object, facts, self.policy, &self.declined)
+    }
+
+    /// Whether anything that a rollback would spare this template is found when nothing is known.
+    fn concerns_template(&self, unknown: &Facts) -> bool {
+        let prefix = self.template_prefix();
+        self.old.is_some()
+            && self.findings(&self.subject(), unknown).iter().any(|finding| finding.pointer.starts_with(&prefix))
+    }
+
+    fn revision_owner(&self) -> Option<RevisionOwner> {
+        let old = self.old?;
+        let selector = old.at(&["spec", "selector", "matchLabels"]);
+        Some(RevisionOwner {
+            store: self.kind.revisions?,
+            uid: old["metadata"]["uid"].as_str()?.to_owned(),
+            match_labels: selector
+                .members()
+                .filter_map(|(key, value)| Some((key.to_owned(), value.as_str()?.to_owned())))
+                .collect(),
+        })
+    }
+}
+
+/// Whether every value that a claim of the old object stands for is still ours in the new one: the same value, or
+/// dropped by a PUT, or back at the API default that nobody applied.
+fn still_ours(kind: &Kind, policy: &Policy, old: &Value<'_>, new: &Value<'_>, claim: &str) -> bool {
+    let in_old = author::places(old, kind, policy, claim);
+    let in_new = author::places(new, kind, policy, claim);
+    let held = in_old.iter().any(|place| !old.at(&place.path).is_null());
+    held && in_old.len() == in_new.len()
+        && in_old.iter().zip(&in_new).all(|(before, after)| {
+            let value = new.at(&after.path);
+            let path: Vec<&str> = after.path.iter().map(String::as_str).collect();
+            value == old.at(&before.path) || value.is_null() || {
+                !after.default.is_null() && !author_set(new, kind, &path, &after.default)
+            }
+        })
+}
+
+fn declined(object: &Value<'_>) -> Declined {
+    let text = object.at(&["metadata", "annotations", SKIP_FIXES]).as_str().unwrap_or_default();
+    let mut declined = Declined::default();
+    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        match entry {
+            "all" => declined.all = true,
+            rule => declined.rules.push(rule.to_owned()),
+        }
+    }
+    declined
+}

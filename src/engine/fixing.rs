@@ -1,0 +1,225 @@
+//! `/mutate`: which fixes are written, and the patch.
+
+use super::author;
+use super::case::Case;
+use super::document::Value;
+use super::facts::Facts;
+use super::finding::{Finding, Fix};
+use super::marker::{Claims, MARKER};
+use super::patch::{Patch, Unresolved};
+use super::scope::is_controlled;
+use super::text::quoted;
+use super::verdict::{Applied, Verdict};
+use crate::rules;
+
+/// What keys and values of one map of annotations may hold together, bytes (apimachinery: TotalAnnotationSizeLimitB).
+const ANNOTATION_BUDGET: usize = 262_144;
+
+/// What this review writes.
+struct Plan {
+    /// Every value to write, in order.
+    writes: Vec<(Vec<String>, Value<'static>)>,
+    /// The marker as it will be.
+    claims: Claims,
+    /// Fixes that are new, told to the author.
+    fresh: Vec<Fix>,
+}
+
+/// The verdict of `/mutate`: never a denial.
+pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
+    let mut verdict = Verdict::default();
+    // A kind that cannot be patched, or whose operator would patch it back.
+    if !case.kind.mutable || is_controlled(case.object) || (case.kind.immutable && case.old.is_some()) {
+        return verdict;
+    }
+    verdict.rollback = case.is_rollback(facts);
+    unknown_declined_rules(case, &mut verdict);
+
+    let (findings, proven) = prove(case, facts);
+    let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
+        told_apart(case, &findings, &mut verdict);
+        restore(case, verdict.rollback, proven)
+    } else {
+        for finding in findings.iter().filter(|finding| finding.stopped_by_lookup) {
+            verdict.warnings.push(warning(finding));
+        }
+        renew(case, findings, proven)
+    };
+    write(case, plan, &mut verdict);
+    verdict
+}
+
+/// The warning for a finding, in the same words from both webhooks: the API server shows equal ones once.
+pub fn warning(finding: &Finding) -> String {
+    format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message)
+}
+
+/// Runs the rules on the author's object. On CREATE a marker that came with the request is believed only where each
+/// value is exactly what this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
+fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
+    let mut claims = case.claims.clone();
+    loop {
+        let findings = case.findings(&case.author(&claims), facts);
+        if case.old.is_some() {
+            return (findings, claims);
+        }
+        let implied = author::implied(case.object, case.kind, case.policy);
+        let before = claims.clone();
+        claims.retain(|claim| {
+            implied.contains(claim)
+                || findings.iter().filter_map(|finding| finding.fix.as_ref()).any(|fix| {
+                    fix.claim == *claim && fix.writes.iter().all(|(path, value)| case.object.at(path) == value)
+                })
+        });
+        if claims == before {
+            return (findings, claims);
+        }
+    }
+}
+
+/// New fixes: on CREATE, and where the author changed the template.
+fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
+    let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new() };
+    // A look-up that failed keeps the old value, even one that a PUT dropped (TRAPS F12).
+    for finding in findings.iter().filter(|finding| finding.fix.is_none() && finding.stopped_by_lookup) {
+        let claim = match &finding.container {
+            Some(container) => format!("{}/{container}", finding.rule),
+            None => finding.rule.to_owned(),
+        };
+        if claims.contains(&claim) {
+            plan.writes.extend(old_values(case, &claim));
+        }
+    }
+    for fix in findings.into_iter().filter_map(|finding| finding.fix) {
+        let changes = fix.writes.iter().any(|(path, value)| case.object.at(path) != value);
+        plan.writes.extend(fix.writes.iter().cloned());
+        claims.insert(&fix.claim);
+        if changes {
+            plan.fresh.push(fix);
+        }
+    }
+    plan.claims = claims;
+    plan
+}
+
+/// The old values of ours, byte for byte, where a request dropped them; nothing new (TRAPS B18). A rollback is left
+/// exactly alone (C14).
+fn restore(case: &Case<'_>, rollback: bool, claims: Claims) -> Plan {
+    let writes = if rollback { Vec::new() } else { claims.iter().flat_map(|claim| old_values(case, claim)).collect() };
+    Plan { writes, claims: if rollback { Claims::of(case.object) } else { claims }, fresh: Vec::new() }
+}
+
+/// What the old object holds where this claim stands, as writes into the new object.
+fn old_values(case: &Case<'_>, claim: &str) -> Vec<(Vec<String>, Value<'static>)> {
+    let Some(old) = case.old else { return Vec::new() };
+    let before = author::places(old, case.kind, case.policy, claim);
+    let after = author::places(case.object, case.kind, case.policy, claim);
+    let pairs = before.into_iter().zip(after);
+    pairs
+        .filter(|(before, _)| !old.at(&before.path).is_null())
+        .map(|(before, after)| (after.path, old.at(&before.path).to_static()))
+        .collect()
+}
+
+/// Tells where a value of ours stays though it would differ today.
+fn told_apart(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict) {
+    for fix in findings.iter().filter_map(|finding| finding.fix.as_ref()) {
+        let Some(says) = &fix.kept_says else { continue };
+        let differs = fix.writes.iter().any(|(path, value)| {
+            // A PUT may have dropped it: then the old value comes back.
+            let held = match case.object.at(path) {
+                Value::Null => case.old.map_or(&Value::Null, |old| old.at(path)),
+                held => held,
+            };
+            !held.is_null() && held != value
+        });
+        if differs {
+            verdict.warnings.push(format!("[{}] {says}", fix.rule()));
+        }
+    }
+}
+
+fn unknown_declined_rules(case: &Case<'_>, verdict: &mut Verdict) {
+    for rule in &case.declined.rules {
+        if !rules::REGISTRY.iter().any(|known| known.meta().id == rule) {
+            let key = super::marker::SKIP_FIXES;
+            verdict.warnings.push(format!("annotation {key}: there is no rule {}", quoted(rule)));
+        }
+    }
+}
+
+/// Turns the plan into a patch, or into one warning where it cannot be.
+fn write(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) {
+    drop_what_has_no_room(case, &mut plan, verdict);
+    let patch = match build(case, &plan) {
+        Ok(patch) => patch,
+        Err(_) => {
+            verdict.anomalies.push("patch-dropped");
+            return;
+        }
+    };
+    if patch.is_empty() {
+        return;
+    }
+    plan.fresh.sort_by(|a, b| a.claim.cmp(&b.claim));
+    for fix in &plan.fresh {
+        if case.policy.announce_fixes {
+            verdict.warnings.push(format!("[{}] fixed: {}", fix.rule(), fix.says));
+        }
+        if let Some(rule) = rules::REGISTRY.iter().find(|rule| rule.meta().id == fix.rule()) {
+            verdict.fixes.push(Applied { rule: rule.meta().id, claim: fix.claim.clone() });
+        }
+    }
+    verdict.patch_ops = patch.len();
+    verdict.patch = Some(patch.to_json());
+}
+
+fn build<'p>(case: &'p Case<'_>, plan: &Plan) -> Result<Patch<'p>, Unresolved> {
+    let mut patch = Patch::new(case.object);
+    let marker = plan.claims.to_string();
+    let path = marker_path();
+    // Absent and empty say the same.
+    if case.object.at(&path).as_str().unwrap_or_default() != marker {
+        patch.write(&path, Value::from(marker))?;
+    }
+    for (path, value) in &plan.writes {
+        patch.write(path, value.clone())?;
+    }
+    Ok(patch)
+}
+
+fn marker_path() -> Vec<String> {
+    ["metadata", "annotations", MARKER].map(str::to_owned).to_vec()
+}
+
+/// Annotations share a budget that `last-applied-configuration` may have used up (TRAPS B17): a fix whose own
+/// annotation has no room is left out, and all are where the marker has none.
+fn drop_what_has_no_room(case: &Case<'_>, plan: &mut Plan, verdict: &mut Verdict) {
+    let over = |path: &[String], text: &str| {
+        let (key, map) = path.split_last().filter(|(_, map)| map.last().is_some_and(|last| last == "annotations"))?;
+        let others = case.object.at(map).members().filter(|(name, _)| name != key);
+        let used: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+        let total = used + key.len() + text.len();
+        (total > ANNOTATION_BUDGET).then_some(total)
+    };
+    let mut dropped = Vec::new();
+    plan.fresh.retain(|fix| {
+        let total = fix.writes.iter().find_map(|(path, value)| over(path, value.as_str()?));
+        if let Some(total) = total {
+            let says = format!("the annotations would take {total} of {ANNOTATION_BUDGET} bytes");
+            verdict.warnings.push(format!("[{}] not fixed: {says}", fix.rule()));
+            dropped.push(fix.clone());
+        }
+        total.is_none()
+    });
+    for fix in &dropped {
+        plan.writes.retain(|write| !fix.writes.contains(write));
+        plan.claims.retain(|claim| *claim != fix.claim);
+    }
+    let marker = plan.claims.to_string();
+    if !plan.fresh.is_empty() && over(&marker_path(), &marker).is_some() {
+        let says = format!("there is no room for the annotation {MARKER} in the {ANNOTATION_BUDGET} bytes");
+        verdict.warnings.push(format!("nothing is fixed: {says}"));
+        *plan = Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+    }
+}

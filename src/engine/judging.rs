@@ -1,0 +1,89 @@
+//! `/validate`: what is left, what it does, and the message.
+
+use std::collections::BTreeMap;
+
+use super::case::Case;
+use super::document::Value;
+use super::facts::Facts;
+use super::finding::{Action, Finding};
+use super::fixing::warning;
+use super::message;
+use super::pointer::without_indices;
+use super::request::Request;
+use super::verdict::{Judged, Verdict};
+use crate::policy::Enforcement;
+
+/// The verdict of `/validate`: never a patch.
+pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdict {
+    let mut verdict = Verdict { rollback: case.is_rollback(facts), ..Verdict::default() };
+    let findings = case.findings(case.object, facts);
+    if findings.is_empty() {
+        return verdict;
+    }
+    let old = case.old.map(|old| violations(&case.findings(old, facts))).unwrap_or_default();
+    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(old, case.object));
+    let breaks_glass = case.policy.breaks_glass(&request.user);
+    let prefix = case.template_prefix();
+
+    for finding in findings {
+        let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
+        let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
+        let mended = finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
+        let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
+        let mut action = finding.cap.map_or(said, |cap| said.min(cap));
+        if spared || mended || case.policy.enforcement == Enforcement::Warn {
+            action = action.min(Action::Warn);
+        }
+        if action == Action::Deny && breaks_glass {
+            verdict.overridden = true;
+            action = Action::Warn;
+        }
+        verdict.findings.push(Judged { finding, action, old: known });
+    }
+    // Rules run in the order of their ids and look at an object in its order: the sort is stable.
+    verdict.findings.sort_by_key(|judged| judged.finding.rule);
+
+    let mut shown: Vec<&Judged> = verdict.findings.iter().filter(|judged| judged.action == Action::Warn).collect();
+    let severity = |judged: &Judged| {
+        std::cmp::Reverse(case.policy.setting(judged.finding.rule).map_or(Action::Off, |setting| setting.action))
+    };
+    shown.sort_by_key(|judged| severity(judged));
+    verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
+    verdict.denial = message::denial(request, &verdict.findings);
+    verdict
+}
+
+/// The ratchet's key: the rule, and the container's name or the place without indices.
+type Key = (&'static str, String);
+
+fn key(finding: &Finding) -> Key {
+    let place = match &finding.container {
+        Some(container) => format!("/{container}"),
+        None => without_indices(&finding.pointer),
+    };
+    (finding.rule, place)
+}
+
+/// The worst measure of each violation that the old object has.
+fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
+    let mut worst: BTreeMap<Key, Option<i64>> = BTreeMap::new();
+    for finding in findings {
+        let measure = worst.entry(key(finding)).or_insert(finding.measure);
+        *measure = (*measure).max(finding.measure);
+    }
+    worst
+}
+
+/// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).
+fn only_scales_down_or_pauses(old: &Value<'_>, new: &Value<'_>) -> bool {
+    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(1);
+    let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
+    let rest = |object: &Value<'_>| {
+        let mut spec = object["spec"].to_static();
+        spec.remove(&["replicas"], 0);
+        spec.remove(&["paused"], 0);
+        spec
+    };
+    let (fewer, pauses) = (count(new) < count(old), paused(new) && !paused(old));
+    (fewer || pauses) && count(new) <= count(old) && (pauses || paused(new) == paused(old)) && rest(old) == rest(new)
+}

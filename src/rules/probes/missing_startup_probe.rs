@@ -1,0 +1,208 @@
+//! A liveness probe kills the container while it still starts.
+//!
+//! ## What it does
+//!
+//! Finds regular containers with a liveness probe and no startup probe in Deployments, StatefulSets, DaemonSets and
+//! Rollouts whose pods restart always.
+//!
+//! ## Why it matters
+//!
+//! A start that takes longer than usual (a cold cache, a busy node, a migration) meets a liveness probe made for a
+//! process that runs. It is killed, starts from the beginning, is killed again: for ever.
+//!
+//! ## Example
+//!
+//! Bad:
+//!
+//! ```yaml
+//! livenessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 10, failureThreshold: 3}
+//! ```
+//!
+//! Good:
+//!
+//! ```yaml
+//! livenessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 10, failureThreshold: 3}
+//! startupProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 5, failureThreshold: 30}
+//! ```
+//!
+//! ## Fix safety
+//!
+//! Adds a startup probe with the liveness probe's own handler: never the readiness probe's, which may check
+//! dependencies, and a failing startup probe kills. It grants `budgetSeconds`, or what the liveness probe tolerated
+//! where that is more; the liveness probe is untouched. It asks every 5 s at the most, because readiness probes wait
+//! for it. Nothing is added from a probe on a port name that the container does not declare.
+//!
+//! ## Parameters
+//!
+//! `budgetSeconds` (1 to 86400, default 150): how long a start may take.
+//!
+//! ## Unknown facts
+//!
+//! None are asked for.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::context::Context;
+use crate::engine::document::{Object, Value};
+use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::ownership::{Managed, Place};
+use crate::engine::pod::Container;
+use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
+use crate::engine::text::quoted;
+
+/// Parameters of `missing-startup-probe`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Params {
+    /// How long a start may take, seconds, 1 to 86400.
+    #[schemars(range(min = 1, max = 86400))]
+    pub budget_seconds: i64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { budget_seconds: 150 }
+    }
+}
+
+/// Longest time between two tries of the added probe, seconds: readiness waits for the startup probe (TRAPS D03).
+const MAX_PERIOD: i64 = 5;
+
+/// The rule.
+pub struct MissingStartupProbe;
+
+impl Rule for MissingStartupProbe {
+    const META: Meta = Meta {
+        id: "missing-startup-probe",
+        category: Category::Probes,
+        since: "0.1",
+        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        baseline: Action::Warn,
+        critical: Action::Warn,
+        fixable: true,
+        baseline_fix: true,
+        source: include_str!("missing_startup_probe.rs"),
+    };
+
+    type Params = Params;
+
+    fn validate(params: &Params) -> Result<(), InvalidParam> {
+        if (1..=86_400).contains(&params.budget_seconds) {
+            return Ok(());
+        }
+        Err(InvalidParam {
+            path: "budgetSeconds".to_owned(),
+            message: format!("{} is out of range: 1 to 86400 seconds", params.budget_seconds),
+        })
+    }
+
+    fn managed(_params: &Params) -> Vec<Managed> {
+        vec![Managed { place: Place::Container(&["startupProbe"]), default: None }]
+    }
+
+    fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
+        let Some(template) = context.template.filter(|template| template.restarts_always()) else { return };
+        for container in template.regular() {
+            let liveness = &container.value["livenessProbe"];
+            if liveness.as_object().is_none() || !container.value["startupProbe"].is_null() {
+                continue;
+            }
+            // A probe that the API server will refuse is not ours to speak of.
+            let Some(tolerated) = Tolerance::of(liveness) else { continue };
+            let name = container.name();
+            let mut message = format!(
+                "container {} has a livenessProbe and no startupProbe: a start of more than {} s is killed and \
+                 begins again",
+                quoted(name),
+                tolerated.seconds
+            );
+            let probe = startup_probe(&container, liveness, tolerated, params);
+            if let Err(why) = &probe {
+                message.push_str(&format!("; nothing is added: {why}"));
+            }
+            let fix = probe.ok().map(|(probe, budget)| Fix {
+                claim: format!("{}/{name}", Self::META.id),
+                writes: vec![(container.path(&["startupProbe"]), probe)],
+                says: format!(
+                    "container {}: added a startupProbe that grants {budget} s, from its livenessProbe",
+                    quoted(name)
+                ),
+                kept_says: None,
+            });
+            findings.push(
+                Finding::new(Self::META.id, container.pointer(&["startupProbe"]), message).container(name).fix(fix),
+            );
+        }
+    }
+}
+
+/// How long a liveness probe lets a container fail before it kills it.
+#[derive(Debug, Clone, Copy)]
+struct Tolerance {
+    period: i64,
+    seconds: i64,
+}
+
+impl Tolerance {
+    /// `None` where a number is no whole number ≥ 0. Absent numbers, as in CRDs, are the API's defaults (TRAPS D10).
+    fn of(liveness: &Value<'_>) -> Option<Tolerance> {
+        let number = |member: &str, default: i64| match &liveness[member] {
+            Value::Null => Some(default),
+            value => {
+                value.as_i64().filter(|number| *number >= 0).map(|number| if number == 0 { default } else { number })
+            }
+        };
+        let period = number("periodSeconds", 10)?;
+        let failures = number("failureThreshold", 3)?;
+        let delay = number("initialDelaySeconds", 0)?;
+        Some(Tolerance { period, seconds: delay.checked_add(failures.checked_mul(period)?)? })
+    }
+}
+
+/// The probe to add and the seconds it grants, or why there is none.
+fn startup_probe(
+    container: &Container<'_>,
+    liveness: &Value<'_>,
+    tolerance: Tolerance,
+    params: &Params,
+) -> Result<(Value<'static>, i64), String> {
+    let handlers = ["exec", "httpGet", "tcpSocket", "grpc"];
+    // The numbers of a probe are known; every other member is its handler, newer ones too (TRAPS D04).
+    let numbers = [
+        "initialDelaySeconds",
+        "periodSeconds",
+        "timeoutSeconds",
+        "successThreshold",
+        "failureThreshold",
+        "terminationGracePeriodSeconds",
+    ];
+    let mut found = liveness.members().filter(|(name, value)| !value.is_null() && !numbers.contains(name));
+    let (Some((handler, action)), None) = (found.next(), found.next()) else {
+        return Err("its livenessProbe does not have exactly one handler".to_owned());
+    };
+    if action.as_object().is_none() && handlers.contains(&handler) {
+        return Err(format!("the {handler} of its livenessProbe is no object"));
+    }
+    if let Some(port) = action["port"].as_str()
+        && !container.value["ports"].items().iter().any(|declared| declared["name"].as_str() == Some(port))
+    {
+        return Err(format!("its livenessProbe asks port {}, which the container does not declare", quoted(port)));
+    }
+    let period = tolerance.period.min(MAX_PERIOD);
+    let budget = params.budget_seconds.max(tolerance.seconds);
+    let failures = budget.div_euclid(period) + i64::from(budget.rem_euclid(period) > 0);
+    if failures > i64::from(i32::MAX) {
+        return Err("its livenessProbe tolerates more than a startupProbe can express".to_owned());
+    }
+    let mut probe = Object::default();
+    probe.insert(Cow::Owned(handler.to_owned()), action.to_static());
+    probe.insert("periodSeconds", Value::from(period));
+    if !liveness["timeoutSeconds"].is_null() {
+        probe.insert("timeoutSeconds", liveness["timeoutSeconds"].to_static());
+    }
+    probe.insert("failureThreshold", Value::from(failures));
+    Ok((Value::Object(probe), failures * period))
+}

@@ -1,0 +1,160 @@
+//! The grace period ends before the application could drain.
+//!
+//! ## What it does
+//!
+//! Adds the longest sleep of the preStop hooks and `drainSeconds`, and compares with `terminationGracePeriodSeconds`.
+//! A `sleep` action counts, and an exec of exactly `sleep N`; any other hook counts zero. A serving workload whose
+//! grace period is below `minSeconds` gets a warning, never a denial.
+//!
+//! ## Why it matters
+//!
+//! The grace period starts before the preStop hook, not after it. What the hook uses up the process lacks, and when
+//! nothing is left SIGKILL comes in mid drain (the kubelet grants two seconds at most). The hooks of all containers
+//! start together: the longest counts, not the sum.
+//!
+//! ## Example
+//!
+//! Bad:
+//!
+//! ```yaml
+//! terminationGracePeriodSeconds: 15
+//! containers:
+//! - name: app
+//!   lifecycle: {preStop: {sleep: {seconds: 20}}}
+//! ```
+//!
+//! Good:
+//!
+//! ```yaml
+//! terminationGracePeriodSeconds: 45
+//! containers:
+//! - name: app
+//!   lifecycle: {preStop: {sleep: {seconds: 20}}}
+//! ```
+//!
+//! ## Fix safety
+//!
+//! Raises a grace period that is the API server's default of 30 s and that nobody applied, to what the sleeps need.
+//! What an author set is judged, never rewritten.
+//!
+//! ## Parameters
+//!
+//! `drainSeconds` (0 to 600, default 5): what a process needs after its hook; read by `missing-pre-stop` too, whatever
+//! this rule's action. `minSeconds` (0 to 3600, default 30).
+//!
+//! ## Unknown facts
+//!
+//! None are asked for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::context::Context;
+use crate::engine::document::Value;
+use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::ownership::{Managed, Place};
+use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
+use crate::engine::text::quoted;
+
+/// Parameters of `short-grace-period`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Params {
+    /// What a process needs between the end of its preStop hook and SIGKILL, seconds, 0 to 600.
+    #[schemars(range(min = 0, max = 600))]
+    pub drain_seconds: i64,
+    /// Grace period below which a serving workload gets a warning, seconds, 0 to 3600.
+    #[schemars(range(min = 0, max = 3600))]
+    pub min_seconds: i64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { drain_seconds: 5, min_seconds: 30 }
+    }
+}
+
+/// The rule.
+pub struct ShortGracePeriod;
+
+impl Rule for ShortGracePeriod {
+    const META: Meta = Meta {
+        id: "short-grace-period",
+        category: Category::Termination,
+        since: "0.1",
+        kinds: &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"],
+        baseline: Action::Deny,
+        critical: Action::Deny,
+        fixable: true,
+        baseline_fix: true,
+        source: include_str!("short_grace_period.rs"),
+    };
+
+    type Params = Params;
+
+    fn validate(params: &Params) -> Result<(), InvalidParam> {
+        let range = |path: &str, seconds: i64, max: i64| {
+            if (0..=max).contains(&seconds) {
+                return Ok(());
+            }
+            let message = format!("{seconds} is out of range: 0 to {max} seconds");
+            Err(InvalidParam { path: path.to_owned(), message })
+        };
+        range("drainSeconds", params.drain_seconds, 600)?;
+        range("minSeconds", params.min_seconds, 3600)
+    }
+
+    fn managed(_params: &Params) -> Vec<Managed> {
+        vec![Managed { place: Place::PodSpec(&["terminationGracePeriodSeconds"]), default: Some("30") }]
+    }
+
+    fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
+        let Some(template) = context.template else { return };
+        let below = ["spec", "terminationGracePeriodSeconds"];
+        let plan = context.termination();
+        let (grace, drain) = (plan.grace, plan.drain);
+        let finding = |needed: i64, message: String| {
+            Finding::new(Self::META.id, template.pointer(&below), message)
+                .measure(needed - grace)
+                .mend(format!("terminationGracePeriodSeconds: {needed}"))
+        };
+
+        let slept = plan.longest_sleep.as_ref().filter(|(_, sleep)| sleep.saturating_add(drain) > grace);
+        let mut found = if let Some((container, sleep)) = slept {
+            let needed = sleep.saturating_add(drain);
+            finding(
+                needed,
+                format!(
+                    "the preStop hook of container {} takes {sleep} s and the application needs {drain} s to \
+                     drain, but terminationGracePeriodSeconds is {grace}: SIGKILL comes {} s too early",
+                    quoted(container),
+                    needed - grace
+                ),
+            )
+        } else if grace < params.min_seconds && template.serving() {
+            let message = format!(
+                "terminationGracePeriodSeconds is {grace}, below {} s: requests in flight are cut off when a pod stops",
+                params.min_seconds
+            );
+            finding(params.min_seconds, message).at_most(Action::Warn)
+        } else if plan.planned_grace > grace {
+            let message =
+                format!("the added preStop sleep needs a terminationGracePeriodSeconds of {}", plan.planned_grace);
+            finding(plan.planned_grace, message).at_most(Action::Warn)
+        } else {
+            return;
+        };
+        if plan.planned_grace > grace {
+            found.fix = Some(Fix {
+                claim: Self::META.id.to_owned(),
+                writes: vec![(template.path(&below), Value::from(plan.planned_grace))],
+                says: format!(
+                    "raised terminationGracePeriodSeconds from the default {grace} to {}",
+                    plan.planned_grace
+                ),
+                kept_says: None,
+            });
+        }
+        findings.push(found);
+    }
+}
