@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use super::document::Value;
 use super::facts::Facts;
 use super::kind::Kind;
+use super::marker::{Claims, OWN_PREFIX};
 use super::plan::Termination;
 use super::pod::Template;
 use super::request::{Endpoint, Operation};
@@ -90,6 +91,11 @@ impl<'a> Context<'a> {
     /// Whether this rule's fix is turned on and its kind may be written to.
     pub fn fixes(&self, rule: &str) -> bool {
         self.kind.mutable && self.policy.fixes(rule) && !self.declined.covers(rule)
+    }
+
+    /// Whether what stands under this template annotation is this rule's: the key is our own, or the marker says so.
+    pub fn is_ours(&self, rule: &str, annotation: &str) -> bool {
+        annotation.starts_with(OWN_PREFIX) || Claims::of(self.object).contains(rule)
     }
 
     /// How its pods will end: sleeps and grace, as they are and as they will be.

@@ -113,6 +113,8 @@ pub struct Fix {
     /// What to tell where an older value of ours stays although it differs, because the author's template did not
     /// change (TRAPS B18) or is a retained revision (C14); `None`: nothing.
     pub kept_says: Option<String>,
+    /// Whether it renews a value of ours even where the author's template did not change.
+    pub on_unchanged_template: bool,
 }
 
 impl Fix {

@@ -37,8 +37,8 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
 
     let (findings, proven) = prove(case, facts);
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
-        told_apart(case, &findings, &mut verdict);
-        restore(case, verdict.rollback, proven)
+        tell_what_stays(case, &findings, &mut verdict);
+        restore(case, verdict.rollback, findings, proven)
     } else {
         for finding in findings.iter().filter(|finding| finding.stopped_by_lookup) {
             verdict.warnings.push(warning(finding));
@@ -102,11 +102,20 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
     plan
 }
 
-/// The old values of ours, byte for byte, where a request dropped them; nothing new (TRAPS B18). A rollback is left
-/// exactly alone (C14).
-fn restore(case: &Case<'_>, rollback: bool, claims: Claims) -> Plan {
-    let writes = if rollback { Vec::new() } else { claims.iter().flat_map(|claim| old_values(case, claim)).collect() };
-    Plan { writes, claims: if rollback { Claims::of(case.object) } else { claims }, fresh: Vec::new() }
+/// The old values of ours, byte for byte, where a request dropped them; new ones only from a fix that asks for it
+/// (TRAPS B18, F04). A rollback is left exactly alone (C14).
+fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Claims) -> Plan {
+    if rollback {
+        return Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+    }
+    let renewed = findings.into_iter().filter_map(|finding| finding.fix);
+    let fresh: Vec<Fix> = renewed
+        .filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim))
+        .filter(|fix| fix.writes.iter().any(|(path, value)| case.object.at(path) != value))
+        .collect();
+    let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values(case, claim)).collect();
+    writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
+    Plan { writes, claims, fresh }
 }
 
 /// What the old object holds where this claim stands, as writes into the new object.
@@ -122,9 +131,11 @@ fn old_values(case: &Case<'_>, claim: &str) -> Vec<(Vec<String>, Value<'static>)
 }
 
 /// Tells where a value of ours stays though it would differ today.
-fn told_apart(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict) {
+fn tell_what_stays(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict) {
     for fix in findings.iter().filter_map(|finding| finding.fix.as_ref()) {
-        let Some(says) = &fix.kept_says else { continue };
+        let Some(says) = fix.kept_says.as_ref().filter(|_| !fix.on_unchanged_template || verdict.rollback) else {
+            continue;
+        };
         let differs = fix.writes.iter().any(|(path, value)| {
             // A PUT may have dropped it: then the old value comes back.
             let held = match case.object.at(path) {

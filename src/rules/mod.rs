@@ -1,5 +1,6 @@
 //! The rules, one a file, and the registry: the one list from which policies, schema, docs, CLI and metric labels come.
 
+pub mod config;
 pub mod probes;
 pub mod termination;
 
@@ -7,6 +8,7 @@ use crate::engine::rule::{AnyRule, Entry};
 
 /// Every rule, sorted by id.
 pub static REGISTRY: &[&dyn AnyRule] = &[
+    &Entry::<config::config_checksum::ConfigChecksum>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),

@@ -131,6 +131,7 @@ impl Rule for MissingStartupProbe {
                     quoted(name)
                 ),
                 kept_says: None,
+                on_unchanged_template: false,
             });
             findings.push(
                 Finding::new(Self::META.id, container.pointer(&["startupProbe"]), message).container(name).fix(fix),

@@ -176,6 +176,7 @@ impl Rule for MissingPreStop {
                         writes: vec![(container.path(&["lifecycle", "preStop"]), sleep)],
                         says: format!("container {}: added a preStop sleep of {seconds} s", quoted(name)),
                         kept_says: None,
+                        on_unchanged_template: false,
                     });
                 }
                 Err(why) => finding.stopped_by_lookup = why.is_lookup(),

@@ -153,6 +153,7 @@ impl Rule for ShortGracePeriod {
                     plan.planned_grace
                 ),
                 kept_says: None,
+                on_unchanged_template: false,
             });
         }
         findings.push(found);

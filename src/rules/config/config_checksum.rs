@@ -1,0 +1,257 @@
+//! A ConfigMap changes and no pod restarts.
+//!
+//! ## What it does
+//!
+//! Finds Deployments, StatefulSets, DaemonSets and Rollouts whose containers read ConfigMaps (environment, volumes,
+//! projected volumes; init containers and sidecars too) and whose pod template holds no digest over them. Where every
+//! use of a ConfigMap names keys, only those keys count. A template annotation `plimsoll.dev/hot-reload: "true"` says
+//! that the application reloads mounted files itself: what is only mounted, without `subPath`, then does not count.
+//!
+//! ## Why it matters
+//!
+//! Environment variables and `subPath` mounts never change in a running pod, mounted files change some minute later.
+//! A pod that restarts for another reason then runs the new values beside pods with the old ones. With the digest in
+//! the template, the next apply of the workload after a change of its configuration rolls it, and a rollback restores
+//! what ran. A webhook only sees writes of the workload: changing a ConfigMap alone rolls nothing.
+//!
+//! ## Example
+//!
+//! Bad:
+//!
+//! ```yaml
+//! template:
+//!   spec:
+//!     containers:
+//!     - name: app
+//!       envFrom: [{configMapRef: {name: settings}}]
+//! ```
+//!
+//! Good:
+//!
+//! ```yaml
+//! template:
+//!   metadata:
+//!     annotations:
+//!       plimsoll.dev/config-checksum: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+//!   spec:
+//!     containers:
+//!     - name: app
+//!       envFrom: [{configMapRef: {name: settings}}]
+//! ```
+//!
+//! ## Fix safety
+//!
+//! Adds the annotation to the pod template when the workload is created or its author changes the template, never
+//! otherwise: installing Plimsoll restarts nothing. The digest is made from live reads. A ConfigMap that does not
+//! exist counts as absent; a look-up that fails keeps the old digest, or adds none. Under another annotation key a
+//! value that we did not write is the author's and stays.
+//!
+//! ## Parameters
+//!
+//! `annotation` (default `plimsoll.dev/config-checksum`), `secrets` (default false: Secrets count too, under an HMAC),
+//! `onUnchangedTemplate` (`keep`, the default, or `recompute`: an apply that changes only other parts of the workload
+//! renews a digest that is there).
+//!
+//! ## Unknown facts
+//!
+//! Where one reference cannot be looked up, no new digest is written and a warning says why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::digest::combine;
+use crate::config::references::references;
+use crate::config::{Reference, Source};
+use crate::engine::context::Context;
+use crate::engine::document::Value;
+use crate::engine::facts::{Known, Needs, Reason};
+use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::ownership::{Managed, Place};
+use crate::engine::pod::Template;
+use crate::engine::request::Endpoint;
+use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
+use crate::engine::text::quoted;
+
+/// Template annotation by which an application says that it reloads mounted files itself.
+pub const HOT_RELOAD: &str = "plimsoll.dev/hot-reload";
+
+/// Parameters of `config-checksum`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Params {
+    /// Key of the template annotation that holds the digest.
+    pub annotation: String,
+    /// Whether Secrets count too.
+    pub secrets: bool,
+    /// What happens to a digest when the author's template did not change.
+    pub on_unchanged_template: OnUnchangedTemplate,
+}
+
+/// What happens to a digest when the author's template did not change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnUnchangedTemplate {
+    /// It stays, and a warning tells that the configuration changed.
+    #[default]
+    Keep,
+    /// It is renewed, so that a server-side apply of the same manifest rolls the workload.
+    Recompute,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            annotation: "plimsoll.dev/config-checksum".to_owned(),
+            secrets: false,
+            on_unchanged_template: OnUnchangedTemplate::Keep,
+        }
+    }
+}
+
+/// The rule.
+pub struct ConfigChecksum;
+
+impl ConfigChecksum {
+    fn references(template: &Template<'_>, params: &Params) -> Vec<Reference> {
+        let hot_reload = template.metadata()["annotations"].get(HOT_RELOAD).as_str() == Some("true");
+        references(template.spec(), params.secrets, hot_reload)
+    }
+}
+
+impl Rule for ConfigChecksum {
+    const META: Meta = Meta {
+        id: "config-checksum",
+        category: Category::Config,
+        since: "0.1",
+        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        baseline: Action::Warn,
+        critical: Action::Warn,
+        fixable: true,
+        baseline_fix: true,
+        source: include_str!("config_checksum.rs"),
+    };
+
+    type Params = Params;
+
+    fn validate(params: &Params) -> Result<(), InvalidParam> {
+        if is_annotation_key(&params.annotation) {
+            return Ok(());
+        }
+        Err(InvalidParam {
+            path: "annotation".to_owned(),
+            message: format!(
+                "{} is no annotation key: [prefix/]name, the name up to 63 characters",
+                quoted(&params.annotation)
+            ),
+        })
+    }
+
+    fn managed(params: &Params) -> Vec<Managed> {
+        vec![Managed { place: Place::TemplateAnnotation(params.annotation.clone()), default: None }]
+    }
+
+    fn needs(context: &Context<'_>, params: &Params) -> Needs {
+        // `/validate` never compares digests: the ConfigMap may change between the two calls (TRAPS F15).
+        let Some(template) = context.template.filter(|_| context.endpoint == Endpoint::Mutate) else {
+            return Needs::default();
+        };
+        let authors = !template.metadata()["annotations"].get(&params.annotation).is_null();
+        let wanted = context.fixes(Self::META.id) && !authors;
+        Needs { digests: if wanted { Self::references(&template, params) } else { Vec::new() }, ..Needs::default() }
+    }
+
+    fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
+        let Some(template) = context.template else { return };
+        let references = Self::references(&template, params);
+        if references.is_empty() {
+            return;
+        }
+        let below = ["metadata", "annotations", params.annotation.as_str()];
+        let pointer = template.pointer(&below);
+        if !template.metadata()["annotations"].get(&params.annotation).is_null() {
+            // Only a value under a key that is not our own can be another's (TRAPS F06).
+            if context.endpoint == Endpoint::Validate && !context.is_ours(Self::META.id, &params.annotation) {
+                let message = format!("{} is the author's and is left alone", params.annotation);
+                findings.push(Finding::new(Self::META.id, pointer, message).at_most(Action::Warn));
+            }
+            return;
+        }
+        let listed = list(&references);
+        let message = format!("the pod template does not show which content of {listed} its pods run with");
+        if context.endpoint == Endpoint::Validate || !context.fixes(Self::META.id) {
+            findings.push(Finding::new(Self::META.id, pointer, message));
+            return;
+        }
+        let digests: Vec<(Reference, Known<String>)> =
+            references.iter().map(|reference| (reference.clone(), context.facts.digest(reference))).collect();
+        findings.push(match combine(&digests) {
+            Ok(digest) => Finding::new(Self::META.id, pointer, message).fix(Some(Fix {
+                claim: Self::META.id.to_owned(),
+                writes: vec![(template.path(&below), Value::from(digest))],
+                says: format!("added a digest over {listed} to the pod template"),
+                kept_says: Some(format!(
+                    "config changed since last rollout ({listed}): running pods may hold old values"
+                )),
+                on_unchanged_template: params.on_unchanged_template == OnUnchangedTemplate::Recompute,
+            })),
+            Err((reference, reason)) => {
+                let why = match reason {
+                    Reason::TooMany => "it reads more ConfigMaps and Secrets than one review looks up".to_owned(),
+                    reason => format!("config {reason}: {}", list(&[reference])),
+                };
+                let message = format!("{why}; the digest of the pod template is not renewed");
+                Finding { stopped_by_lookup: true, ..Finding::new(Self::META.id, pointer, message) }
+            }
+        });
+    }
+}
+
+/// `ConfigMaps a, b and Secret c`, cut after five.
+fn list(references: &[Reference]) -> String {
+    const MOST: usize = 5;
+    let mut names: Vec<String> = references
+        .iter()
+        .take(MOST)
+        .map(|reference| {
+            let source = match reference.source {
+                Source::ConfigMap => "ConfigMap",
+                Source::Secret => "Secret",
+            };
+            format!("{source} {}", quoted(&reference.name))
+        })
+        .collect();
+    if references.len() > MOST {
+        names.push(format!("{} more", references.len() - MOST));
+    }
+    names.join(", ")
+}
+
+/// Whether this is an annotation key (apimachinery: qualified name).
+fn is_annotation_key(key: &str) -> bool {
+    let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let word = |text: &str, max: usize, extra: &[u8]| {
+        let bytes = text.as_bytes();
+        bytes.len() <= max
+            && edge(bytes.first())
+            && edge(bytes.last())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || extra.contains(byte))
+    };
+    word(name, 63, b"-_.")
+        && prefix.is_none_or(|prefix| word(prefix, 253, b"-.") && !prefix.bytes().any(|byte| byte.is_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotation_keys() {
+        for key in ["checksum/config", "plimsoll.dev/config-checksum", "x"] {
+            assert!(is_annotation_key(key), "{key}");
+        }
+        for key in ["", "/x", "a/b/c", "-x", "Upper/x", "a b", "x/"] {
+            assert!(!is_annotation_key(key), "{key}");
+        }
+    }
+}
