@@ -23,6 +23,7 @@ pub struct Fixture {
     pub expects: Vec<Expect>,
     kind: &'static Kind,
     operation: Operation,
+    endpoint: Endpoint,
     params: serde_json::Value,
     facts: GivenFacts,
 }
@@ -83,6 +84,7 @@ impl Fixture {
             expects: Vec::new(),
             kind,
             operation: Operation::Create,
+            endpoint: Endpoint::Validate,
             params: serde_json::json!({}),
             facts: GivenFacts::default(),
         };
@@ -111,6 +113,11 @@ impl Fixture {
                     return Err(format!("{rest} is no operation"));
                 }
             }
+            "endpoint" => {
+                let known = [Endpoint::Mutate, Endpoint::Validate];
+                let named = known.into_iter().find(|endpoint| endpoint.as_str() == rest);
+                self.endpoint = named.ok_or(format!("{rest} is no endpoint"))?;
+            }
             _ => return Err("no such directive; other comments must not start with one word and a colon".to_owned()),
         }
         Ok(())
@@ -125,7 +132,7 @@ impl Fixture {
         let setting = policy.setting(meta.id).ok_or("the rule is not in the registry")?;
         let declined = Declined::default();
         let context =
-            |facts| Context::new(Endpoint::Validate, self.operation, self.kind, object, facts, &policy, &declined);
+            |facts| Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined);
         let nothing = Facts::unknown(Reason::NotAsked);
         let needs = rule.needs(&context(&nothing), &setting.params);
         let facts = self.facts.answer(&needs)?;

@@ -7,11 +7,12 @@
 //! # expect: /spec/template/spec/containers/0/image | can change under the same name
 //! # params: {"tags": ["latest", "main"]}
 //! # operation: UPDATE
+//! # endpoint: mutate
 //! # facts: {"serverVersion": "1.29", "quotas": [{"name": "team", "hard": ["pods"]}], "limitRange": true}
 //! ```
 //!
 //! `expect` is `<pointer> | <part of the message>`, one line a finding. Without the other directives the parameters are
-//! the rule's defaults, the operation is CREATE, and the facts are: server 1.37, no ResourceQuota, no LimitRange, no
+//! the rule's defaults, the operation is CREATE, the endpoint is validate, and the facts are: server 1.37, no ResourceQuota, no LimitRange, no
 //! retained revision, each ConfigMap there with some digest. A fact may be `"unknown"`; `digests` maps `ConfigMap/cfg` to
 //! a digest, `"absent"` or `"unknown"`. A rule is told only what it asks for.
 //!
