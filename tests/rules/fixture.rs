@@ -131,8 +131,7 @@ impl Fixture {
             .map_err(|error| format!("params.{}: {}", error.path, error.message))?;
         let setting = policy.setting(meta.id).ok_or("the rule is not in the registry")?;
         let declined = Declined::default();
-        let context =
-            |facts| Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined);
+        let context = |facts| Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined);
         let nothing = Facts::unknown(Reason::NotAsked);
         let needs = rule.needs(&context(&nothing), &setting.params);
         let facts = self.facts.answer(&needs)?;
