@@ -11,6 +11,7 @@ pub mod pod;
 pub mod pointer;
 pub mod request;
 pub mod rule;
+pub mod text;
 pub mod verdict;
 
 use facts::{Facts, Needs};

@@ -1,0 +1,47 @@
+//! Strings from objects, made fit for messages and logs.
+
+/// The most characters of one string that a message shows (TRAPS J05).
+const MAX_SHOWN: usize = 256;
+
+/// The text in double quotes, escaped as Rust's `{:?}` does, so that no object can forge a line or send control codes;
+/// at most 256 characters of it, the cut shown as `…`.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    let mut shown = 0;
+    for character in text.chars() {
+        // `char`'s escaping also escapes the single quote, which means nothing within double ones.
+        let escaped = if character == '\'' { "'".to_owned() } else { character.escape_debug().to_string() };
+        let length = escaped.chars().count();
+        if shown + length > MAX_SHOWN {
+            out.push('…');
+            break;
+        }
+        shown += length;
+        out.push_str(&escaped);
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn j05_control_characters_and_quotes_are_escaped() {
+        assert_eq!(quoted("app"), r#""app""#);
+        assert_eq!(quoted("it's"), r#""it's""#);
+        assert_eq!(quoted("a\n{\"level\":\"error\"}"), r#""a\n{\"level\":\"error\"}""#);
+        assert_eq!(quoted("\u{1b}[31mred"), r#""\u{1b}[31mred""#);
+        assert_eq!(quoted("a\u{202e}b"), r#""a\u{202e}b""#);
+        assert_eq!(quoted(""), r#""""#);
+    }
+
+    #[test]
+    fn j05_long_strings_are_cut_at_256_characters() {
+        assert_eq!(quoted(&"x".repeat(256)), format!("\"{}\"", "x".repeat(256)));
+        assert_eq!(quoted(&"x".repeat(257)), format!("\"{}…\"", "x".repeat(256)));
+        // An escape is shown whole or not at all.
+        assert_eq!(quoted(&format!("{}\n", "x".repeat(255))), format!("\"{}…\"", "x".repeat(255)));
+    }
+}
