@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::engine::facts::{Known, Quota, Reason};
 use crate::engine::pod::{Class, Template};
+use crate::engine::text::quoted;
 
 /// Why a pod beyond the wanted number might find no place, so that a rollout that may take none down first would wait
 /// for ever.
@@ -75,22 +76,24 @@ impl fmt::Display for NoRoom {
             NoRoom::AntiAffinity => {
                 f.write_str("the required podAntiAffinity may leave no node for one pod more while the old ones run")
             }
-            NoRoom::Spread(key) => write!(
-                f,
-                "the topology spread on \"{key}\" with whenUnsatisfiable DoNotSchedule may leave no node for one pod more"
-            ),
+            NoRoom::Spread(key) => {
+                let key = quoted(key);
+                write!(
+                    f,
+                    "the topology spread on {key} (whenUnsatisfiable: DoNotSchedule) may leave no node for one pod more"
+                )
+            }
             NoRoom::HostPort(port) => write!(f, "hostPort {port} is taken on a node until the old pod there is gone"),
             NoRoom::HostNetwork => {
                 f.write_str("with hostNetwork the ports of a node are taken until the old pod there is gone")
             }
             NoRoom::Claim(name) => {
-                write!(
-                    f,
-                    "the PersistentVolumeClaim \"{name}\" may be held by the old pod's node until that pod is gone"
-                )
+                let name = quoted(name);
+                write!(f, "the PersistentVolumeClaim {name} may be held by the old pod's node until that pod is gone")
             }
             NoRoom::Quota(name) => {
-                write!(f, "ResourceQuota \"{name}\" limits pods, cpu or memory and may have no room for one pod more")
+                let name = quoted(name);
+                write!(f, "ResourceQuota {name} limits pods, cpu or memory and may have no room for one pod more")
             }
             NoRoom::QuotaUnknown(reason) => {
                 write!(f, "a ResourceQuota may have no room for one pod more (quotas of the namespace: {reason})")
