@@ -178,10 +178,12 @@ impl Family {
         if !self.accepts(max_surge, max_unavailable) {
             return None;
         }
-        // Only pods from the partition's ordinal on are replaced.
-        let replaced = match (&fields["partition"], replicas) {
-            (Value::Null, _) | (_, None) => i64::MAX,
-            (partition, Some(replicas)) => (replicas - partition.as_i64().filter(|it| *it >= 0)?).max(0),
+        // A StatefulSet replaces only the pods from the partition's ordinal on.
+        let replaced = match (self.strategy, &fields["partition"], replicas) {
+            (Strategy::StatefulSet, partition, Some(replicas)) if !partition.is_null() => {
+                (replicas - partition.as_i64().filter(|ordinal| *ordinal >= 0)?).max(0)
+            }
+            _ => i64::MAX,
         };
         let bounds = |max_surge, max_unavailable| Bounds {
             max_surge,

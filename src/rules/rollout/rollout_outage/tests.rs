@@ -139,6 +139,12 @@ fn c10_c11_stateful_sets() {
 }
 
 #[test]
+fn only_stateful_sets_know_a_partition() {
+    let spec = r#""replicas":3,"strategy":{"rollingUpdate":{"maxUnavailable":3,"partition":3}}"#;
+    assert_eq!(messages(&check("Deployment", 50, spec)), ["3 of 3 replicas may be down at once: maxUnavailable is 3"]);
+}
+
+#[test]
 fn daemon_sets_by_percentage_only() {
     let set = |percent: u32, unavailable: &str| {
         let spec = format!(r#""updateStrategy":{{"rollingUpdate":{{"maxUnavailable":{unavailable}}}}}"#);
