@@ -1,0 +1,141 @@
+//! Writes to a workload that Plimsoll has already completed.
+
+use crate::case::Case;
+use crate::changes::{Change, changed, changes};
+use crate::manifests::{IMAGE, NEXT_IMAGE, config, image_patch, safe};
+
+/// A completed Deployment `web`, rolled out.
+fn with_web(name: &str) -> Case {
+    let case = Case::new(name);
+    case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+    case.kubectl.ok_with(&["create", "-f", "-"], &safe("web"));
+    case.rolled_out("web");
+    case
+}
+
+pub fn replacing_with_the_same_manifest_changes_nothing() {
+    let case = with_web("replace");
+    let stored = case.kubectl.get("deployment/web");
+    let sets = case.replica_sets("web");
+    // What the config says by now is no reason to restart pods that nobody touched.
+    case.kubectl.ok_with(&["replace", "-f", "-"], &config("b"));
+
+    let count = case.count();
+    let output = case.kubectl.run_with(&["replace", "-f", "-"], &safe("web"));
+    assert_eq!(output.code, 0, "{output:?}");
+    // With our fields put back the spec is the old one: nothing is left to validate.
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow"]);
+    assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
+    assert_eq!(case.generation("deployment/web"), 1);
+    assert_eq!(case.replica_sets("web"), sets);
+}
+
+pub fn a_patched_image_rolls_out_with_the_fixes_it_had() {
+    let case = with_web("patch");
+    let stored = case.kubectl.get("deployment/web");
+    let count = case.count();
+    case.kubectl
+        .ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate UPDATE Deployment allow",
+            "validate UPDATE Deployment allow"
+        ]
+    );
+
+    case.rolled_out("web");
+    assert_eq!(
+        changes(&stored, &case.kubectl.get("deployment/web")),
+        [changed(
+            "/spec/template/spec/containers/0/image",
+            IMAGE,
+            NEXT_IMAGE
+        )]
+    );
+    assert_eq!(case.generation("deployment/web"), 2);
+    let replicas: Vec<i64> = case
+        .replica_sets("web")
+        .iter()
+        .map(|set| set.replicas)
+        .collect();
+    assert_eq!(replicas, [0, 2]);
+}
+
+pub fn a_patch_to_a_mutable_tag_is_denied() {
+    let case = with_web("patch-denied");
+    let stored = case.kubectl.get("deployment/web");
+    let sets = case.replica_sets("web");
+    let count = case.count();
+    let patch = image_patch("reg.example/app:latest");
+    let output = case
+        .kubectl
+        .run(&["patch", "deployment", "web", "-p", &patch]);
+    assert_eq!(output.code, 1, "{output:?}");
+    assert!(output.stderr.contains("mutable-image-tag"), "{output:?}");
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate UPDATE Deployment allow",
+            "validate UPDATE Deployment deny"
+        ]
+    );
+    assert_eq!(stored, case.kubectl.get("deployment/web"));
+    assert_eq!(case.replica_sets("web"), sets);
+}
+
+pub fn labels_annotations_and_scale_do_not_reach_us() {
+    let case = with_web("metadata");
+    let stored = case.kubectl.get("deployment/web");
+    let sets = case.replica_sets("web");
+    let count = case.count();
+    case.kubectl.ok(&["label", "deployment", "web", "team=a"]);
+    case.kubectl
+        .ok(&["annotate", "deployment", "web", "note=b"]);
+    assert_eq!(case.generation("deployment/web"), 1);
+    assert_eq!(case.replica_sets("web"), sets);
+
+    case.kubectl
+        .ok(&["scale", "deployment", "web", "--replicas=3"]);
+    case.rolled_out("web");
+    assert_eq!(count.moved(), [""; 0]);
+    let after = case.kubectl.get("deployment/web");
+    assert_eq!(
+        changes(&stored, &after),
+        [
+            Change::Added("/metadata/annotations/note".to_owned(), "b".into()),
+            Change::Added("/metadata/labels/team".to_owned(), "a".into()),
+            changed("/spec/replicas", 2, 3),
+        ]
+    );
+    assert_eq!(after["metadata"]["generation"], 2);
+    let now = case.replica_sets("web");
+    assert_eq!(
+        (now.len(), &now[0].name, now[0].replicas),
+        (1, &sets[0].name, 3)
+    );
+}
+
+pub fn restart_adds_nothing_of_ours() {
+    let case = with_web("restart");
+    let stored = case.kubectl.get("deployment/web");
+    let count = case.count();
+    case.kubectl
+        .ok(&["rollout", "restart", "deployment", "web"]);
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate UPDATE Deployment allow",
+            "validate UPDATE Deployment allow"
+        ]
+    );
+    case.rolled_out("web");
+    let found = changes(&stored, &case.kubectl.get("deployment/web"));
+    let restarted = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+    assert!(
+        matches!(&found[..], [Change::Added(pointer, _)] if pointer == restarted),
+        "{found:?}"
+    );
+    assert_eq!(case.generation("deployment/web"), 2);
+    assert_eq!(case.replica_sets("web").len(), 2);
+}
