@@ -284,12 +284,13 @@ impl Case {
 impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            eprintln!("{}", self.plane.log_tails(5));
             eprintln!("{}", self.server.process.log_tail(30));
         }
         drop(Installed {
             helm: Helm::new(self.plane),
         });
-        self.server.process.stop();
+        self.server.process.kill();
         let namespace = self.namespace.as_str();
         let _ = self
             .plane

@@ -13,10 +13,13 @@ use tempfile::TempDir;
 use crate::assets::Assets;
 use crate::certs::{Authority, Pair, signing_key};
 use crate::kubectl::Kubectl;
-use crate::process::{Process, wait_for};
+use crate::process::{Process, running, wait_for};
 
 /// How many nodes there are; scenarios about scarce nodes count on it.
 pub const NODES: usize = 4;
+
+/// What data folders are called, before the process id of their run.
+const FOLDER: &str = "plimsoll-e2e-";
 
 /// A running control plane.
 pub struct ControlPlane {
@@ -37,9 +40,19 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts everything and waits until the nodes are Ready.
     pub fn start() -> Result<Self, String> {
-        let assets = Assets::find()?;
+        remove_folders(|run| !running(run));
+        loop {
+            match Self::start_on_free_ports(Assets::find()?) {
+                // Somebody took a port between our finding it and its use.
+                Err(e) if e.contains("address already in use") => eprintln!("again: {e}"),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn start_on_free_ports(assets: Assets) -> Result<Self, String> {
         let dir = tempfile::Builder::new()
-            .prefix("plimsoll-e2e-")
+            .prefix(&format!("{FOLDER}{}-", std::process::id()))
             .tempdir()
             .map_err(|e| e.to_string())?;
         let root = dir.path().to_owned();
@@ -188,6 +201,16 @@ impl ControlPlane {
         );
     }
 
+    /// The last lines that each part wrote.
+    pub fn log_tails(&self, lines: usize) -> String {
+        let processes = self
+            .processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let tails: Vec<String> = processes.iter().map(|p| p.log_tail(lines)).collect();
+        tails.join("\n")
+    }
+
     /// Which part has ended, if any: nothing will come true any more.
     pub fn dead(&self) -> Option<String> {
         let processes = self
@@ -222,6 +245,22 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Removes the data folders of the runs, by process id, that `which` names: a run that
+/// was killed could not.
+pub fn remove_folders(which: impl Fn(u32) -> bool) {
+    let entries = fs::read_dir(std::env::temp_dir());
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let run = name
+            .strip_prefix(FOLDER)
+            .and_then(|rest| rest.split('-').next())
+            .and_then(|pid| pid.parse().ok());
+        if run.is_some_and(&which) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -61,7 +61,8 @@ fn main() {
     conclusion.exit();
 }
 
-/// Ctrl-C ends what was started, and removes its files.
+/// Ctrl-C ends what was started and removes its traces. What a control plane that was
+/// only coming up still writes, the next run removes.
 fn stop_when_interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
@@ -82,6 +83,9 @@ fn stop_when_interrupted() {
             _ = terminate.recv() => {}
         }
         stop_control_plane();
+        let own = std::process::id();
+        network::remove_namespaces(|run| run == own);
+        control_plane::remove_folders(|run| run == own);
         std::process::exit(130);
     });
 }

@@ -7,6 +7,10 @@ use std::process::Command;
 use std::thread;
 
 use crate::kubectl::run;
+use crate::process::running;
+
+/// What namespaces are called, before the process id of their run.
+const NAME: &str = "plimsoll-e2e-";
 
 /// A namespace with one end of a veth pair; it goes away with this value.
 pub struct Network {
@@ -22,6 +26,7 @@ impl Network {
     /// Makes the namespace; needs root and iproute2.
     pub fn new() -> Result<Self, String> {
         let id = std::process::id();
+        remove_namespaces(|run| !running(run));
         // A /30 of the range kept for benchmarks (RFC 2544), by our process id so that
         // two runs do not meet.
         let block = (id % 0x3fff) << 2;
@@ -31,7 +36,7 @@ impl Network {
             ))
         };
         let network = Self {
-            name: format!("plimsoll-{id}"),
+            name: format!("{NAME}{id}"),
             outside: address(1),
             inside: address(2),
         };
@@ -75,6 +80,19 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         let _ = ip(&["netns", "delete", &self.name]);
+    }
+}
+
+/// Removes the namespaces of the runs, by process id, that `which` names.
+pub fn remove_namespaces(which: impl Fn(u32) -> bool) {
+    // Where iproute2 keeps them; without it there are none.
+    let entries = std::fs::read_dir("/run/netns");
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let run = name.strip_prefix(NAME).and_then(|pid| pid.parse().ok());
+        if run.is_some_and(&which) {
+            let _ = ip(&["netns", "delete", &name]);
+        }
     }
 }
 

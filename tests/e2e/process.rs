@@ -51,37 +51,18 @@ impl Process {
     pub fn log_tail(&self, lines: usize) -> String {
         let text = self.log();
         let all: Vec<&str> = text.lines().collect();
-        let tail = all[all.len().saturating_sub(lines)..].join("\n");
-        format!("--- last lines of {} ---\n{tail}", self.name)
+        let mut tail = format!("--- last lines of {} ---", self.name);
+        for line in &all[all.len().saturating_sub(lines)..] {
+            tail.push('\n');
+            tail.extend(line.chars().take(400));
+        }
+        tail
     }
 
     /// All that the process wrote.
     pub fn log(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Asks the process to end, and kills it when it does not.
-    pub fn stop(&self) {
-        let mut child = self.child();
-        let Ok(pid) = libc::pid_t::try_from(child.id()) else {
-            return;
-        };
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        // SAFETY: plain system call; the child is ours and not yet reaped, so the
-        // pid is still its own.
-        unsafe { libc::kill(pid, libc::SIGTERM) };
-        let asked = Instant::now();
-        while asked.elapsed() < Duration::from_secs(10) {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
     }
 
     /// Ends the process at once.
@@ -115,6 +96,11 @@ pub fn end_with_us(command: &mut Command) {
             }
         });
     }
+}
+
+/// Whether a process with this id exists.
+pub fn running(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Polls `probe` until it gives a value. An error after [`DEADLINE`], or as soon as

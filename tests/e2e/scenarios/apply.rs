@@ -1,6 +1,6 @@
 //! `kubectl apply` in all its forms.
 
-use crate::case::Case;
+use crate::case::{Case, EXEMPT, SYSTEM};
 use crate::changes::changes;
 use crate::manifests::{NEXT_IMAGE, config, digest, fixes_of_safe, safe, set, unsafe_deployment};
 
@@ -254,4 +254,22 @@ pub fn diff_shows_what_the_author_changed() {
     assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
     assert_eq!(case.generation("deployment/web"), 1);
     assert_eq!(case.replica_sets("web").len(), 1);
+}
+
+pub fn exempt_namespaces_are_not_asked_about() {
+    let case = Case::new("exempt");
+    let count = case.count();
+    for namespace in [
+        EXEMPT,
+        SYSTEM,
+        "kube-system",
+        "kube-public",
+        "kube-node-lease",
+    ] {
+        case.kubectl.in_namespace(namespace).ok_with(
+            &["create", "--dry-run=server", "-f", "-"],
+            &unsafe_deployment("web"),
+        );
+    }
+    assert_eq!(count.moved(), [""; 0]);
 }

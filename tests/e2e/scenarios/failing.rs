@@ -10,7 +10,7 @@ pub fn closed_when_asked_to_and_open_for_pods() {
     case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
     case.kubectl.ok_with(&["create", "-f", "-"], &safe("web"));
     case.rolled_out("web");
-    case.server.process.stop();
+    case.server.process.kill();
 
     let refused = case
         .kubectl
@@ -69,7 +69,7 @@ pub fn open_as_shipped() {
         ]
     );
     let alone = case.without_us(&unsafe_deployment("web"));
-    case.server.process.stop();
+    case.server.process.kill();
 
     case.kubectl
         .ok_with(&["create", "-f", "-"], &unsafe_deployment("web"));

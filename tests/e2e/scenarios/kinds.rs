@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::changes::added;
+use crate::changes::{Change, added};
 use crate::manifests::{IMAGE, config, digest, safe, set};
 
 fn pod(name: &str, image: &str) -> Value {
     let template = safe(name)["spec"]["template"].clone();
-    let spec = set(template["spec"].clone(), "/containers/0/image", image);
+    let mut spec = set(template["spec"].clone(), "/containers/0/image", image);
+    // The API server would mount a token under a name of its own.
+    spec["automountServiceAccountToken"] = false.into();
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": spec})
 }
 
@@ -31,7 +33,9 @@ pub fn bare_pods_and_replica_sets_are_judged() {
         count.moved(),
         ["validate CREATE Pod allow", "validate CREATE Pod deny"]
     );
-    assert_eq!(case.changes(&pod("good", IMAGE), "pod/good"), []);
+    let mut found = case.changes(&pod("good", IMAGE), "pod/good");
+    found.retain(|change| !matches!(change, Change::Added(at, _) if at == "/spec/nodeName"));
+    assert_eq!(found, []);
 
     let set_of = |image: &str| {
         let mut manifest = set(safe("bare"), "/kind", "ReplicaSet");
@@ -217,4 +221,61 @@ pub fn stateful_and_daemon_sets_get_their_fixes() {
                 .try_ok(&["rollout", "status", what, "--timeout=1s"])
         });
     }
+}
+
+pub fn rollouts_are_judged() {
+    let case = Case::new("rollouts");
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rollouts.argoproj.io"},
+        "spec": {
+            "group": "argoproj.io",
+            "scope": "Namespaced",
+            "names": {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let admin = &case.plane.kubectl;
+    admin.ok_with(&["apply", "-f", "-"], &definition);
+    admin.ok(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/rollouts.argoproj.io",
+    ]);
+
+    let mut rollout = set(safe("web"), "/kind", "Rollout");
+    rollout["apiVersion"] = "argoproj.io/v1alpha1".into();
+    rollout["spec"]["strategy"] = json!({"canary": {"steps": [{"setWeight": 50}]}});
+    let bad = set(
+        rollout.clone(),
+        "/spec/template/spec/containers/0/image",
+        "app:latest",
+    );
+    let count = case.count();
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &bad);
+    assert_eq!(denied.code, 1, "{denied:?}");
+    assert!(
+        denied.stderr.contains("rollouts.validate.plimsoll.dev"),
+        "{denied:?}"
+    );
+    let refused = [
+        "mutate CREATE Rollout allow",
+        "validate CREATE Rollout deny",
+    ];
+    assert_eq!(count.moved(), refused);
+
+    let count = case.count();
+    case.kubectl.ok_with(&["create", "-f", "-"], &rollout);
+    let created = [
+        "mutate CREATE Rollout allow",
+        "validate CREATE Rollout allow",
+    ];
+    assert_eq!(count.moved(), created);
+    case.kubectl.ok(&["label", "rollout", "web", "team=a"]);
+    assert_eq!(count.moved(), created, "a label does not reach us");
+    assert_eq!(case.generation("rollout/web"), 1);
 }

@@ -33,13 +33,15 @@ pub fn all() -> Vec<(&'static str, fn())> {
             client_side_apply_says_unchanged_the_second_time,
             server_side_apply_has_no_conflict_for_a_second_manager,
             dry_run_answers_the_same_and_stores_nothing,
-            diff_shows_what_the_author_changed;
+            diff_shows_what_the_author_changed,
+            exempt_namespaces_are_not_asked_about;
         update:
             replacing_with_the_same_manifest_changes_nothing,
             a_patched_image_rolls_out_with_the_fixes_it_had,
             a_patch_to_a_mutable_tag_is_denied,
             labels_annotations_and_scale_do_not_reach_us,
-            restart_adds_nothing_of_ours;
+            restart_adds_nothing_of_ours,
+            old_violations_only_warn_and_new_ones_are_denied;
         rollback:
             undo_brings_the_previous_replica_set_back,
             undo_to_a_revision_from_before_plimsoll;
@@ -47,13 +49,15 @@ pub fn all() -> Vec<(&'static str, fn())> {
             bare_pods_and_replica_sets_are_judged,
             jobs_are_judged_and_left_as_they_are,
             a_budget_that_blocks_every_eviction_is_denied,
-            stateful_and_daemon_sets_get_their_fixes;
+            stateful_and_daemon_sets_get_their_fixes,
+            rollouts_are_judged;
         config:
             config_and_workload_in_one_apply_carry_the_new_digest,
             a_config_change_alone_rolls_nothing;
         policy:
             a_changed_policy_is_followed_within_seconds,
-            a_broken_policy_changes_nothing;
+            a_broken_policy_changes_nothing,
+            break_glass_turns_denials_into_warnings;
         deletion:
             finalizers_can_be_removed_from_what_is_being_deleted;
         helm_release:

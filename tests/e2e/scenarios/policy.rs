@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::case::{Case, RELEASE, SYSTEM};
-use crate::manifests::{safe, set};
+use crate::manifests::{config, safe, set};
 
 fn latest(name: &str) -> Value {
     set(
@@ -144,4 +144,43 @@ pub fn a_broken_policy_changes_nothing() {
     });
     case.kubectl.ok_with(&["create", "-f", "-"], &latest("web"));
     assert_eq!(case.generation("deployment/web"), 1);
+}
+
+pub fn break_glass_turns_denials_into_warnings() {
+    let case = Case::new("break-glass");
+    case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+    let create = [
+        "create",
+        "-f",
+        "-",
+        "--as=on-call",
+        "--as-group=system:masters",
+    ];
+    let count = case.count();
+    let denied = case.kubectl.run_with(&create, &latest("web"));
+    assert_eq!(denied.code, 1, "an administrator is not exempt: {denied:?}");
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate CREATE Deployment allow",
+            "validate CREATE Deployment deny"
+        ]
+    );
+
+    let mut emergency = create.to_vec();
+    emergency.push("--as-group=platform-breakglass");
+    let count = case.count();
+    let allowed = case.kubectl.run_with(&emergency, &latest("web"));
+    assert_eq!(allowed.code, 0, "{allowed:?}");
+    assert!(allowed.stderr.contains("mutable-image-tag"), "{allowed:?}");
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate CREATE Deployment allow",
+            "validate CREATE Deployment allow"
+        ]
+    );
+    case.rolled_out("web");
+    assert_eq!(case.generation("deployment/web"), 1);
+    assert_eq!(case.replica_sets("web").len(), 1);
 }

@@ -1,8 +1,9 @@
 //! Writes to a workload that Plimsoll has already completed.
 
-use crate::case::Case;
+use crate::case::{Case, Setup};
 use crate::changes::{Change, changed, changes};
-use crate::manifests::{IMAGE, NEXT_IMAGE, config, image_patch, safe};
+use crate::kubectl::Kubectl;
+use crate::manifests::{IMAGE, NEXT_IMAGE, config, image_patch, safe, unsafe_deployment};
 
 /// A completed Deployment `web`, rolled out.
 fn with_web(name: &str) -> Case {
@@ -26,8 +27,10 @@ pub fn replacing_with_the_same_manifest_changes_nothing() {
     // With our fields put back the spec is the old one: nothing is left to validate.
     assert_eq!(count.moved(), ["mutate UPDATE Deployment allow"]);
     assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
-    assert_eq!(case.generation("deployment/web"), 1);
     assert_eq!(case.replica_sets("web"), sets);
+    // Not the spec's doing: the manifest does not have the controller's revision
+    // annotation, and a Deployment counts annotations too.
+    assert_eq!(case.generation("deployment/web"), 2);
 }
 
 pub fn a_patched_image_rolls_out_with_the_fixes_it_had() {
@@ -108,7 +111,7 @@ pub fn labels_annotations_and_scale_do_not_reach_us() {
             changed("/spec/replicas", 2, 3),
         ]
     );
-    assert_eq!(after["metadata"]["generation"], 2);
+    assert_eq!(after["metadata"]["generation"], 3);
     let now = case.replica_sets("web");
     assert_eq!(
         (now.len(), &now[0].name, now[0].replicas),
@@ -137,5 +140,54 @@ pub fn restart_adds_nothing_of_ours() {
         "{found:?}"
     );
     assert_eq!(case.generation("deployment/web"), 2);
+    assert_eq!(case.replica_sets("web").len(), 2);
+}
+
+pub fn old_violations_only_warn_and_new_ones_are_denied() {
+    let prepare = |kubectl: &Kubectl| {
+        kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+        kubectl.ok_with(&["create", "-f", "-"], &unsafe_deployment("web"));
+    };
+    let setup = Setup {
+        before: Some(&prepare),
+        ..Setup::default()
+    };
+    let case = Case::with("ratchet", &setup);
+    case.rolled_out("web");
+    assert_eq!(case.replica_sets("web").len(), 1);
+
+    // Another environment, the three violations as before.
+    let count = case.count();
+    case.kubectl
+        .ok(&["set", "env", "deployment/web", "REGION=north"]);
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate UPDATE Deployment allow",
+            "validate UPDATE Deployment allow"
+        ]
+    );
+    case.rolled_out("web");
+    assert_eq!(case.generation("deployment/web"), 2);
+    assert_eq!(case.replica_sets("web").len(), 2);
+
+    // A second container with the same mistake is a new one.
+    let stored = case.kubectl.get("deployment/web");
+    let sidecar =
+        r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:latest"}]}}}}"#;
+    let count = case.count();
+    let denied = case
+        .kubectl
+        .run(&["patch", "deployment", "web", "-p", sidecar]);
+    assert_eq!(denied.code, 1, "{denied:?}");
+    assert!(denied.stderr.contains("side:latest"), "{denied:?}");
+    assert_eq!(
+        count.moved(),
+        [
+            "mutate UPDATE Deployment allow",
+            "validate UPDATE Deployment deny"
+        ]
+    );
+    assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
     assert_eq!(case.replica_sets("web").len(), 2);
 }
