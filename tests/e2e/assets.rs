@@ -32,34 +32,22 @@ struct Module {
     programs: &'static [(&'static str, &'static str)],
 }
 
-const ETCD: Module = Module {
-    name: "etcd",
-    path: "go.etcd.io/etcd/server/v3",
-    programs: &[("go.etcd.io/etcd/server/v3", "etcd")],
-};
+const ETCD: Module =
+    Module { name: "etcd", path: "go.etcd.io/etcd/server/v3", programs: &[("go.etcd.io/etcd/server/v3", "etcd")] };
 const KUBERNETES: Module = Module {
     name: "kubernetes",
     path: "k8s.io/kubernetes",
     programs: &[
         ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
-        (
-            "k8s.io/kubernetes/cmd/kube-controller-manager",
-            "kube-controller-manager",
-        ),
+        ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
         ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
         ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
     ],
 };
-const KWOK: Module = Module {
-    name: "kwok",
-    path: "sigs.k8s.io/kwok",
-    programs: &[("sigs.k8s.io/kwok/cmd/kwok", "kwok")],
-};
-const HELM: Module = Module {
-    name: "helm",
-    path: "helm.sh/helm/v4",
-    programs: &[("helm.sh/helm/v4/cmd/helm", "helm")],
-};
+const KWOK: Module =
+    Module { name: "kwok", path: "sigs.k8s.io/kwok", programs: &[("sigs.k8s.io/kwok/cmd/kwok", "kwok")] };
+const HELM: Module =
+    Module { name: "helm", path: "helm.sh/helm/v4", programs: &[("helm.sh/helm/v4/cmd/helm", "helm")] };
 
 impl Assets {
     /// Finds every program, building what is not there.
@@ -75,11 +63,7 @@ impl Assets {
         Ok(Self {
             etcd: program(given, &ETCD, "etcd")?,
             kube_apiserver: program(kubernetes_given, &KUBERNETES, "kube-apiserver")?,
-            kube_controller_manager: program(
-                kubernetes_given,
-                &KUBERNETES,
-                "kube-controller-manager",
-            )?,
+            kube_controller_manager: program(kubernetes_given, &KUBERNETES, "kube-controller-manager")?,
             kube_scheduler: program(kubernetes_given, &KUBERNETES, "kube-scheduler")?,
             kubectl: program(kubernetes_given, &KUBERNETES, "kubectl")?,
             kwok: program(given, &KWOK, "kwok")?,
@@ -101,11 +85,7 @@ fn one_minor_version(dir: &Path) -> Result<bool, String> {
     let mut versions = Vec::new();
     for (_, name) in KUBERNETES.programs {
         let file = dir.join(name);
-        versions.push(if file.is_file() {
-            version_of(&file)?
-        } else {
-            KUBERNETES.version()?
-        });
+        versions.push(if file.is_file() { version_of(&file)? } else { KUBERNETES.version()? });
     }
     let minors: Vec<String> = versions.iter().map(|v| minor(v)).collect();
     let one = minors.iter().all(|m| *m == minors[0]);
@@ -126,9 +106,7 @@ fn version_of(file: &Path) -> Result<String, String> {
     } else {
         command.arg("--version");
     }
-    let output = command
-        .output()
-        .map_err(|e| format!("{} does not run: {e}", file.display()))?;
+    let output = command.output().map_err(|e| format!("{} does not run: {e}", file.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.split_whitespace()
         .find(|word| word.starts_with("v1."))
@@ -143,9 +121,7 @@ fn minor(version: &str) -> String {
 
 impl Module {
     fn dir(&self) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/e2e/assets")
-            .join(self.name)
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/assets").join(self.name)
     }
 
     fn read(&self, file: &str) -> Result<String, String> {
@@ -176,8 +152,7 @@ impl Module {
         let lock = File::create(&lock_path).map_err(|e| format!("{}: {e}", lock_path.display()))?;
         if lock.try_lock().is_err() {
             eprintln!("another run builds {}: waiting for it", self.name);
-            lock.lock()
-                .map_err(|e| format!("{}: {e}", lock_path.display()))?;
+            lock.lock().map_err(|e| format!("{}: {e}", lock_path.display()))?;
         }
         if !done.is_dir() {
             let staging = tempfile::tempdir_in(&cache).map_err(|e| e.to_string())?;
@@ -191,23 +166,14 @@ impl Module {
     /// Names the build: the same module files and flags, the same programs.
     fn hash(&self) -> Result<String, String> {
         let mut hash = Sha256::new();
-        for part in [
-            self.read("go.mod")?,
-            self.read("go.sum")?,
-            self.ldflags()?,
-            env::consts::ARCH.to_owned(),
-        ] {
+        for part in [self.read("go.mod")?, self.read("go.sum")?, self.ldflags()?, env::consts::ARCH.to_owned()] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
-        Ok(hash
-            .finalize()
-            .iter()
-            .take(8)
-            .fold(String::new(), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            }))
+        Ok(hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
     }
 
     /// Kubernetes' programs call themselves v0.0.0 unless their version is linked in.
@@ -278,10 +244,7 @@ impl Module {
         } else {
             let last: Vec<&str> = text.lines().rev().take(5).collect();
             let last = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
-            Err(format!(
-                "go build of {what} failed in {}: {last}",
-                self.dir().display()
-            ))
+            Err(format!("go build of {what} failed in {}: {last}", self.dir().display()))
         }
     }
 }

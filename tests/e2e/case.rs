@@ -37,12 +37,7 @@ pub struct Setup<'a> {
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self {
-            policy: manifests::p0(),
-            failure_policy: "Fail",
-            network: None,
-            before: None,
-        }
+        Self { policy: manifests::p0(), failure_policy: "Fail", network: None, before: None }
     }
 }
 
@@ -103,19 +98,9 @@ impl Case {
         std::fs::write(&values, chart_values.to_string()).unwrap();
 
         let helm = Helm::new(plane);
-        let installed = Installed {
-            helm: Helm::new(plane),
-        };
+        let installed = Installed { helm: Helm::new(plane) };
         let file = values.to_str().unwrap();
-        helm.ok(&[
-            "install",
-            RELEASE,
-            &manifests::chart(),
-            "--namespace",
-            SYSTEM,
-            "--values",
-            file,
-        ]);
+        helm.ok(&["install", RELEASE, &manifests::chart(), "--namespace", SYSTEM, "--values", file]);
 
         let kubeconfig = dir.join("plimsoll.kubeconfig");
         let system = admin.in_namespace(SYSTEM);
@@ -124,18 +109,10 @@ impl Case {
             None => SocketAddr::from(([127, 0, 0, 1], plane.port)),
             Some(network) => network.forward(plane.port).unwrap(),
         };
-        write_kubeconfig(
-            &kubeconfig,
-            &format!("https://{api}"),
-            &plane.ca,
-            &json!({"token": token.trim()}),
-        )
-        .unwrap();
+        write_kubeconfig(&kubeconfig, &format!("https://{api}"), &plane.ca, &json!({"token": token.trim()})).unwrap();
         let authority = Authority::new(&dir, "webhook-ca").unwrap();
         let service = format!("{RELEASE}.{SYSTEM}.svc");
-        let pair = authority
-            .server(&dir, "webhook", &["localhost", "127.0.0.1", &service])
-            .unwrap();
+        let pair = authority.server(&dir, "webhook", &["localhost", "127.0.0.1", &service]).unwrap();
         let wrapper = network.map(|network| ["ip", "netns", "exec", &network.name]);
         let server = Server::start(&Launch {
             wrapper: wrapper.as_ref().map_or(&[], |words| words),
@@ -149,23 +126,12 @@ impl Case {
         })
         .unwrap();
         if let Some(network) = network {
-            system.ok_with(
-                &["create", "-f", "-"],
-                &manifests::endpoint(network.inside, 8443),
-            );
+            system.ok_with(&["create", "-f", "-"], &manifests::endpoint(network.inside, 8443));
         }
         fill_in_ca(admin, &authority.pem);
 
         std::mem::forget(installed);
-        let case = Self {
-            plane,
-            kubectl: admin.in_namespace(&namespace),
-            namespace,
-            server,
-            helm,
-            values,
-            dir,
-        };
+        let case = Self { plane, kubectl: admin.in_namespace(&namespace), namespace, server, helm, values, dir };
         case.wait_until_asked();
         case
     }
@@ -176,9 +142,7 @@ impl Case {
     fn wait_until_asked(&self) {
         let probe = manifests::safe("probe");
         self.wait("the webhooks to be called", || {
-            let output = self
-                .kubectl
-                .run_with(&["create", "--dry-run=server", "-f", "-"], &probe);
+            let output = self.kubectl.run_with(&["create", "--dry-run=server", "-f", "-"], &probe);
             let reviews = self.server.reviews();
             let asked = |endpoint: &str| reviews.keys().any(|r| r.endpoint == endpoint);
             if output.code == 0 && asked("mutate") && asked("validate") {
@@ -203,10 +167,7 @@ impl Case {
     /// Starts counting reviews.
     #[track_caller]
     pub fn count(&self) -> Count<'_> {
-        Count {
-            server: &self.server,
-            before: self.server.reviews(),
-        }
+        Count { server: &self.server, before: self.server.reviews() }
     }
 
     /// What Plimsoll made of `manifest`: the object as it is stored, compared with what
@@ -221,10 +182,7 @@ impl Case {
     pub fn without_us(&self, manifest: &Value) -> Value {
         let kubectl = self.kubectl.in_namespace(EXEMPT);
         let count = self.count();
-        let text = kubectl.ok_with(
-            &["create", "--dry-run=server", "-o", "json", "-f", "-"],
-            manifest,
-        );
+        let text = kubectl.ok_with(&["create", "--dry-run=server", "-o", "json", "-f", "-"], manifest);
         assert_eq!(count.moved(), [""; 0], "reviews for an exempt namespace");
         serde_json::from_str(&text).unwrap()
     }
@@ -232,29 +190,21 @@ impl Case {
     /// `metadata.generation`: moves with every change of the spec.
     #[track_caller]
     pub fn generation(&self, stored: &str) -> i64 {
-        self.kubectl.get(stored)["metadata"]["generation"]
-            .as_i64()
-            .unwrap()
+        self.kubectl.get(stored)["metadata"]["generation"].as_i64().unwrap()
     }
 
     /// Waits until the controllers have rolled a Deployment out.
     #[track_caller]
     pub fn rolled_out(&self, name: &str) {
         self.wait(&format!("deployment/{name} to roll out"), || {
-            let status =
-                self.kubectl
-                    .try_ok(&["rollout", "status", "deployment", name, "--watch=false"])?;
+            let status = self.kubectl.try_ok(&["rollout", "status", "deployment", name, "--watch=false"])?;
             if !status.contains("successfully rolled out") {
                 return Err(status);
             }
             // The last status writes come after that; the next update must not race them.
             let deployment = self.kubectl.get(&format!("deployment/{name}"));
             let conditions = deployment["status"]["conditions"].to_string();
-            if conditions.contains("NewReplicaSetAvailable") {
-                Ok(())
-            } else {
-                Err(conditions)
-            }
+            if conditions.contains("NewReplicaSetAvailable") { Ok(()) } else { Err(conditions) }
         });
     }
 
@@ -287,15 +237,10 @@ impl Drop for Case {
             eprintln!("{}", self.plane.log_tails(5));
             eprintln!("{}", self.server.process.log_tail(30));
         }
-        drop(Installed {
-            helm: Helm::new(self.plane),
-        });
+        drop(Installed { helm: Helm::new(self.plane) });
         self.server.process.kill();
         let namespace = self.namespace.as_str();
-        let _ = self
-            .plane
-            .kubectl
-            .try_ok(&["delete", "namespace", namespace, "--wait=false"]);
+        let _ = self.plane.kubectl.try_ok(&["delete", "namespace", namespace, "--wait=false"]);
     }
 }
 
@@ -306,8 +251,7 @@ struct Installed {
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        self.helm
-            .run(&["uninstall", RELEASE, "--namespace", SYSTEM]);
+        self.helm.run(&["uninstall", RELEASE, "--namespace", SYSTEM]);
     }
 }
 
@@ -337,10 +281,7 @@ impl Count<'_> {
             .filter(|(review, count)| self.before.get(review) != Some(count))
             .map(|(r, _)| {
                 let dry = if r.dry_run { " (dry run)" } else { "" };
-                format!(
-                    "{} {} {} {}{dry}",
-                    r.endpoint, r.operation, r.kind, r.decision
-                )
+                format!("{} {} {} {}{dry}", r.endpoint, r.operation, r.kind, r.decision)
             })
             .collect()
     }
@@ -360,9 +301,7 @@ fn make_namespace(plane: &ControlPlane, name: &str) {
     // Pods are refused until their ServiceAccount is there.
     plane
         .wait_for("the namespace's ServiceAccount", || {
-            kubectl
-                .in_namespace(name)
-                .try_ok(&["get", "serviceaccount", "default"])
+            kubectl.in_namespace(name).try_ok(&["get", "serviceaccount", "default"])
         })
         .unwrap();
 }
@@ -372,23 +311,11 @@ fn make_namespace(plane: &ControlPlane, name: &str) {
 fn fill_in_ca(kubectl: &Kubectl, pem: &str) {
     use base64::Engine as _;
     let ca = base64::engine::general_purpose::STANDARD.encode(pem);
-    for kind in [
-        "mutatingwebhookconfiguration",
-        "validatingwebhookconfiguration",
-    ] {
-        let entries = kubectl.get(&format!("{kind}/{RELEASE}"))["webhooks"]
-            .as_array()
-            .map_or(0, Vec::len);
+    for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+        let entries = kubectl.get(&format!("{kind}/{RELEASE}"))["webhooks"].as_array().map_or(0, Vec::len);
         let patch: Vec<Value> = (0..entries)
             .map(|i| json!({"op": "add", "path": format!("/webhooks/{i}/clientConfig/caBundle"), "value": ca}))
             .collect();
-        kubectl.ok(&[
-            "patch",
-            kind,
-            RELEASE,
-            "--type=json",
-            "-p",
-            &Value::from(patch).to_string(),
-        ]);
+        kubectl.ok(&["patch", kind, RELEASE, "--type=json", "-p", &Value::from(patch).to_string()]);
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 /// A certificate authority with its certificate in a file.
@@ -34,11 +34,7 @@ impl Authority {
         let cert = params.self_signed(&key).map_err(|e| e.to_string())?;
         let file = dir.join(format!("{name}.crt"));
         write(&file, &cert.pem())?;
-        Ok(Self {
-            pem: cert.pem(),
-            file,
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { pem: cert.pem(), file, issuer: Issuer::new(params, key) })
     }
 
     /// A server's certificate for these names and addresses.
@@ -56,9 +52,7 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name = common_name(user);
         if let Some(group) = group {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, group);
+            params.distinguished_name.push(DnType::OrganizationName, group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.sign(dir, &user.replace(':', "-"), params)
@@ -66,13 +60,8 @@ impl Authority {
 
     fn sign(&self, dir: &Path, name: &str, params: CertificateParams) -> Result<Pair, String> {
         let key = KeyPair::generate().map_err(|e| e.to_string())?;
-        let cert = params
-            .signed_by(&key, &self.issuer)
-            .map_err(|e| e.to_string())?;
-        let pair = Pair {
-            cert: dir.join(format!("{name}.crt")),
-            key: dir.join(format!("{name}.key")),
-        };
+        let cert = params.signed_by(&key, &self.issuer).map_err(|e| e.to_string())?;
+        let pair = Pair { cert: dir.join(format!("{name}.crt")), key: dir.join(format!("{name}.key")) };
         write(&pair.cert, &cert.pem())?;
         write(&pair.key, &key.serialize_pem())?;
         Ok(pair)

@@ -22,10 +22,7 @@ pub fn changed(pointer: &str, from: impl Into<Value>, to: impl Into<Value>) -> C
 
 /// Annotations that kubectl and the Deployment controller write: not the sender's, and
 /// not ours.
-const OTHERS: [&str; 2] = [
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "deployment.kubernetes.io/revision",
-];
+const OTHERS: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"];
 
 /// What differs between two objects as they are stored, in the order of the pointers.
 /// Left out is what no sender says and the API server sets: identity, times,
@@ -44,14 +41,7 @@ fn said(object: &Value) -> Value {
     if let Some(top) = object.as_object_mut() {
         top.remove("status");
         let metadata = map_at(top, "metadata");
-        for key in [
-            "namespace",
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "managedFields",
-        ] {
+        for key in ["namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
             metadata.remove(key);
         }
         let annotations = map_at(metadata, "annotations");
@@ -70,9 +60,7 @@ fn said(object: &Value) -> Value {
 }
 
 fn map_at<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
-    let child = parent
-        .entry(key)
-        .or_insert_with(|| Value::Object(Map::new()));
+    let child = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));
     if !child.is_object() {
         *child = Value::Object(Map::new());
     }
@@ -102,11 +90,7 @@ fn compare(at: &str, before: &Value, after: &Value, found: &mut Vec<Change>) {
             }
         }
         _ if before == after => {}
-        _ => found.push(Change::Changed(
-            at.to_owned(),
-            before.clone(),
-            after.clone(),
-        )),
+        _ => found.push(Change::Changed(at.to_owned(), before.clone(), after.clone())),
     }
 }
 

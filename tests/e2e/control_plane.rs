@@ -74,16 +74,8 @@ impl ControlPlane {
         let admin = kubeconfig("admin", Some("system:masters"))?;
         let kubectl = Kubectl::new(&assets.kubectl, &home, &admin);
         let (token_key, token_public) = signing_key(&certs)?;
-        let serving = ca.server(
-            &certs,
-            "kube-apiserver",
-            &[
-                "localhost",
-                "127.0.0.1",
-                "10.0.0.1",
-                "kubernetes.default.svc",
-            ],
-        )?;
+        let serving =
+            ca.server(&certs, "kube-apiserver", &["localhost", "127.0.0.1", "10.0.0.1", "kubernetes.default.svc"])?;
 
         // From here on whatever was started ends when this value is dropped.
         let plane = Self {
@@ -99,25 +91,16 @@ impl ControlPlane {
         plane.spawn(&root, etcd(&plane.assets, &root, etcd_client, etcd_peer))?;
         let mut apiserver = Command::new(&plane.assets.kube_apiserver);
         apiserver
-            .args([
-                format!("--etcd-servers=http://127.0.0.1:{etcd_client}"),
-                format!("--secure-port={port}"),
-            ])
+            .args([format!("--etcd-servers=http://127.0.0.1:{etcd_client}"), format!("--secure-port={port}")])
             .args(apiserver_flags(&ca, &serving, &token_key, &token_public));
         plane.spawn(&root, apiserver)?;
-        plane.wait_for("the API server to be ready", || {
-            plane.kubectl.try_ok(&["get", "--raw", "/readyz"])
-        })?;
+        plane.wait_for("the API server to be ready", || plane.kubectl.try_ok(&["get", "--raw", "/readyz"]))?;
 
         let mut manager = Command::new(&plane.assets.kube_controller_manager);
         manager
             .arg("--kubeconfig")
             .arg(kubeconfig("system:kube-controller-manager", None)?)
-            .args([
-                "--use-service-account-credentials",
-                "--leader-elect=false",
-                "--secure-port=0",
-            ])
+            .args(["--use-service-account-credentials", "--leader-elect=false", "--secure-port=0"])
             .arg("--service-account-private-key-file")
             .arg(&token_key)
             .arg("--root-ca-file")
@@ -135,16 +118,11 @@ impl ControlPlane {
             .arg(&plane.admin_kubeconfig)
             .arg("--config")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/stages.yaml"))
-            .args([
-                "--manage-all-nodes=true",
-                "--node-lease-duration-seconds=40",
-            ]);
+            .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=40"]);
         plane.spawn(&root, kwok)?;
 
         for number in 1..=NODES {
-            let created = plane
-                .kubectl
-                .run_with(&["create", "-f", "-"], &node(number));
+            let created = plane.kubectl.run_with(&["create", "-f", "-"], &node(number));
             created.success("a node")?;
         }
         plane.wait_for("the nodes to be ready", || {
@@ -154,11 +132,7 @@ impl ControlPlane {
                 "-o",
                 "jsonpath={range .items[*]}{.spec.taints}{.status.conditions[?(@.type=='Ready')].status}{end}",
             ])?;
-            if ready == "True".repeat(NODES) {
-                Ok(())
-            } else {
-                Err(ready)
-            }
+            if ready == "True".repeat(NODES) { Ok(()) } else { Err(ready) }
         })?;
         Ok(plane)
     }
@@ -166,78 +140,48 @@ impl ControlPlane {
     /// A folder for files of one scenario, removed with the control plane.
     pub fn folder(&self, name: &str) -> PathBuf {
         let dir = self.dir.lock().unwrap_or_else(PoisonError::into_inner);
-        let root = dir
-            .as_ref()
-            .expect("the control plane has not been stopped");
+        let root = dir.as_ref().expect("the control plane has not been stopped");
         let path = root.path().join(name);
         fs::create_dir_all(&path).unwrap();
         path
     }
 
     /// Waits for a condition, for as long as the control plane lives.
-    pub fn wait_for<T>(
-        &self,
-        what: &str,
-        probe: impl FnMut() -> Result<T, String>,
-    ) -> Result<T, String> {
+    pub fn wait_for<T>(&self, what: &str, probe: impl FnMut() -> Result<T, String>) -> Result<T, String> {
         wait_for(what, || self.dead(), probe)
     }
 
     /// Ends all processes and removes the data folder.
     pub fn stop(&self) {
-        let mut processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         // Last started first: nobody misses the API server while it is being ended.
         while let Some(process) = processes.pop() {
             process.kill();
         }
-        drop(
-            self.dir
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// The last lines that each part wrote.
     pub fn log_tails(&self, lines: usize) -> String {
-        let processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         let tails: Vec<String> = processes.iter().map(|p| p.log_tail(lines)).collect();
         tails.join("\n")
     }
 
     /// Which part has ended, if any: nothing will come true any more.
     pub fn dead(&self) -> Option<String> {
-        let processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         processes.iter().find_map(|process| {
-            process.exited().map(|status| {
-                format!(
-                    "a part of the control plane ended ({status})\n{}",
-                    process.log_tail(20)
-                )
-            })
+            process
+                .exited()
+                .map(|status| format!("a part of the control plane ended ({status})\n{}", process.log_tail(20)))
         })
     }
 
     fn spawn(&self, root: &Path, command: Command) -> Result<(), String> {
-        let name = Path::new(command.get_program())
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let process = Process::spawn(&name, command, root)?;
-        self.processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(process);
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner).push(process);
         Ok(())
     }
 }
@@ -254,10 +198,7 @@ pub fn remove_folders(which: impl Fn(u32) -> bool) {
     let entries = fs::read_dir(std::env::temp_dir());
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let run = name
-            .strip_prefix(FOLDER)
-            .and_then(|rest| rest.split('-').next())
-            .and_then(|pid| pid.parse().ok());
+        let run = name.strip_prefix(FOLDER).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse().ok());
         if run.is_some_and(&which) {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -265,12 +206,7 @@ pub fn remove_folders(which: impl Fn(u32) -> bool) {
 }
 
 /// A kubeconfig for one user of the API server at `server`.
-pub fn write_kubeconfig(
-    path: &Path,
-    server: &str,
-    ca: &Path,
-    credentials: &Value,
-) -> Result<(), String> {
+pub fn write_kubeconfig(path: &Path, server: &str, ca: &Path, credentials: &Value) -> Result<(), String> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -298,10 +234,7 @@ pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
 }
 
 fn etcd(assets: &Assets, root: &Path, client: u16, peer: u16) -> Command {
-    let (client, peer) = (
-        format!("http://127.0.0.1:{client}"),
-        format!("http://127.0.0.1:{peer}"),
-    );
+    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     let mut command = Command::new(&assets.etcd);
     command.arg("--data-dir").arg(root.join("etcd")).args([
         format!("--listen-client-urls={client}"),
@@ -315,12 +248,7 @@ fn etcd(assets: &Assets, root: &Path, client: u16, peer: u16) -> Command {
     command
 }
 
-fn apiserver_flags(
-    ca: &Authority,
-    serving: &Pair,
-    token_key: &Path,
-    token_public: &Path,
-) -> Vec<String> {
+fn apiserver_flags(ca: &Authority, serving: &Pair, token_key: &Path, token_public: &Path) -> Vec<String> {
     let file = |flag: &str, path: &Path| format!("{flag}={}", path.display());
     let mut flags = vec![
         file("--tls-cert-file", &serving.cert),

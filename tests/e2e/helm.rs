@@ -34,18 +34,13 @@ impl Helm {
         for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
             command.env(name, self.home.join("helm"));
         }
-        command
-            .env("HOME", &self.home)
-            .env("KUBECONFIG", &self.kubeconfig)
-            .args(args);
+        command.env("HOME", &self.home).env("KUBECONFIG", &self.kubeconfig).args(args);
         run(&mut command, None).unwrap()
     }
 
     /// Runs helm, which must succeed, and gives its standard output.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> String {
-        self.run(args)
-            .success(&format!("helm {}", args.join(" ")))
-            .unwrap()
+        self.run(args).success(&format!("helm {}", args.join(" "))).unwrap()
     }
 }

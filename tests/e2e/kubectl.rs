@@ -22,10 +22,7 @@ impl Output {
         if self.code == 0 {
             Ok(self.stdout)
         } else {
-            Err(format!(
-                "{what}: exit code {}\n{}{}",
-                self.code, self.stdout, self.stderr
-            ))
+            Err(format!("{what}: exit code {}\n{}{}", self.code, self.stdout, self.stderr))
         }
     }
 }
@@ -34,11 +31,7 @@ impl Output {
 pub fn run(command: &mut Command, input: Option<&str>) -> Result<Output, String> {
     let what = format!("{:?}", command.get_program());
     command
-        .stdin(if input.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        })
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     end_with_us(command);
@@ -47,9 +40,7 @@ pub fn run(command: &mut Command, input: Option<&str>) -> Result<Output, String>
         // A program that fails early closes its input; its exit code tells.
         let _ = stdin.write_all(text.as_bytes());
     }
-    let output = child
-        .wait_with_output()
-        .map_err(|e| format!("{what}: {e}"))?;
+    let output = child.wait_with_output().map_err(|e| format!("{what}: {e}"))?;
     Ok(Output {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -79,10 +70,7 @@ impl Kubectl {
 
     /// The same user in another namespace.
     pub fn in_namespace(&self, namespace: &str) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            ..self.clone()
-        }
+        Self { namespace: namespace.to_owned(), ..self.clone() }
     }
 
     /// The command with the connection's flags, for those who want to start it themselves.
@@ -123,9 +111,7 @@ impl Kubectl {
     /// As [`Kubectl::ok`], with a manifest on standard input (`-f -`).
     #[track_caller]
     pub fn ok_with(&self, args: &[&str], manifest: &Value) -> String {
-        self.run_with(args, manifest)
-            .success(&format!("kubectl {}", args.join(" ")))
-            .unwrap()
+        self.run_with(args, manifest).success(&format!("kubectl {}", args.join(" "))).unwrap()
     }
 
     /// An object (`deployment/web`) or a list (`replicasets`) as it is stored.

@@ -72,14 +72,8 @@ pub fn fixes_of_safe(digest: &str) -> Vec<Change> {
             "config-checksum,default-rolling-update,missing-pre-stop/app,missing-startup-probe/app",
         ),
         changed("/spec/strategy/rollingUpdate/maxUnavailable", "25%", 0),
-        added(
-            "/spec/template/metadata/annotations/plimsoll.dev~1config-checksum",
-            digest,
-        ),
-        added(
-            "/spec/template/spec/containers/0/lifecycle",
-            json!({"preStop": {"sleep": {"seconds": 10}}}),
-        ),
+        added("/spec/template/metadata/annotations/plimsoll.dev~1config-checksum", digest),
+        added("/spec/template/spec/containers/0/lifecycle", json!({"preStop": {"sleep": {"seconds": 10}}})),
         // From the liveness probe as the API server completes it: 24 x 5 s make the 120 s.
         added(
             "/spec/template/spec/containers/0/startupProbe",
@@ -120,8 +114,7 @@ pub fn config(value: &str) -> Value {
 
 /// A patch that changes the image of the first container.
 pub fn image_patch(image: &str) -> String {
-    json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}})
-        .to_string()
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}}).to_string()
 }
 
 /// Several objects in one manifest.
@@ -153,14 +146,10 @@ pub fn endpoint(address: IpAddr, port: u16) -> Value {
 /// The digest that a stored workload carries.
 #[track_caller]
 pub fn digest(workload: &Value) -> String {
-    let digest =
-        workload["spec"]["template"]["metadata"]["annotations"]["plimsoll.dev/config-checksum"]
-            .as_str()
-            .unwrap_or_default();
-    let hex = !digest.is_empty()
-        && digest
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let digest = workload["spec"]["template"]["metadata"]["annotations"]["plimsoll.dev/config-checksum"]
+        .as_str()
+        .unwrap_or_default();
+    let hex = !digest.is_empty() && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     assert!(hex && digest.len() <= 64, "not a digest: {digest:?}");
     digest.to_owned()
 }

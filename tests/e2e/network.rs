@@ -30,25 +30,13 @@ impl Network {
         // A /30 of the range kept for benchmarks (RFC 2544), by our process id so that
         // two runs do not meet.
         let block = (id % 0x3fff) << 2;
-        let address = |host: u32| {
-            IpAddr::V4(Ipv4Addr::from_bits(
-                Ipv4Addr::new(198, 18, 0, 0).to_bits() + block + host,
-            ))
-        };
-        let network = Self {
-            name: format!("{NAME}{id}"),
-            outside: address(1),
-            inside: address(2),
-        };
+        let address =
+            |host: u32| IpAddr::V4(Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + block + host));
+        let network = Self { name: format!("{NAME}{id}"), outside: address(1), inside: address(2) };
         let (name, link) = (network.name.as_str(), format!("plim{id}"));
-        let (outside, inside) = (
-            format!("{}/30", network.outside),
-            format!("{}/30", network.inside),
-        );
+        let (outside, inside) = (format!("{}/30", network.outside), format!("{}/30", network.inside));
         ip(&["netns", "add", name])?;
-        ip(&[
-            "link", "add", &link, "type", "veth", "peer", "name", "eth0", "netns", name,
-        ])?;
+        ip(&["link", "add", &link, "type", "veth", "peer", "name", "eth0", "netns", name])?;
         ip(&["address", "add", &outside, "dev", &link])?;
         ip(&["link", "set", &link, "up"])?;
         ip(&["-n", name, "address", "add", &inside, "dev", "eth0"])?;
@@ -111,7 +99,5 @@ fn ip(args: &[&str]) -> Result<(), String> {
     run(Command::new("ip").args(args), None)
         .and_then(|output| output.success(&what))
         .map(drop)
-        .map_err(|e| {
-            format!("the Service route needs root and iproute2 for a network namespace: {e}")
-        })
+        .map_err(|e| format!("the Service route needs root and iproute2 for a network namespace: {e}"))
 }

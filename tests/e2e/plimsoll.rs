@@ -64,10 +64,7 @@ impl Server {
             .args([Path::new("--tls-key"), &launch.key])
             .args([Path::new("--kubeconfig"), &launch.kubeconfig])
             .args(["--policy-configmap", launch.policy]);
-        let server = Self {
-            process: Process::spawn("plimsoll", command, launch.dir)?,
-            admin: launch.admin,
-        };
+        let server = Self { process: Process::spawn("plimsoll", command, launch.dir)?, admin: launch.admin };
         wait_for(
             "plimsoll to be ready",
             || server.dead(),
@@ -84,10 +81,7 @@ impl Server {
     /// Why the server will never answer, once it has ended.
     pub fn dead(&self) -> Option<String> {
         let status = self.process.exited()?;
-        Some(format!(
-            "plimsoll ended ({status})\n{}",
-            self.process.log_tail(20)
-        ))
+        Some(format!("plimsoll ended ({status})\n{}", self.process.log_tail(20)))
     }
 
     /// The reviews answered so far.
@@ -129,9 +123,7 @@ impl Server {
                 // Values of ours hold neither commas nor quotes.
                 let labels = labels.split(',').filter_map(|pair| pair.split_once('='));
                 (
-                    labels
-                        .map(|(k, v)| (k.to_owned(), v.trim_matches('"').to_owned()))
-                        .collect(),
+                    labels.map(|(k, v)| (k.to_owned(), v.trim_matches('"').to_owned())).collect(),
                     value.parse().expect("a number"),
                 )
             })
@@ -143,11 +135,7 @@ impl Server {
         let get = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect_timeout(&self.admin, Duration::from_secs(5))?;
             stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-            write!(
-                stream,
-                "GET {path} HTTP/1.0\r\nHost: {}\r\nConnection: close\r\n\r\n",
-                self.admin
-            )?;
+            write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\nConnection: close\r\n\r\n", self.admin)?;
             let mut text = String::new();
             stream.read_to_string(&mut text)?;
             Ok(text)

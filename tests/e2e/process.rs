@@ -22,24 +22,13 @@ impl Process {
     /// Starts `command` with its output in `log_dir/NAME.log`.
     pub fn spawn(name: &str, mut command: Command, log_dir: &Path) -> Result<Self, String> {
         let log = log_dir.join(format!("{name}.log"));
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .map_err(|e| format!("{}: {e}", log.display()))?;
-        let errors = file
-            .try_clone()
-            .map_err(|e| format!("{}: {e}", log.display()))?;
+        let file =
+            File::options().create(true).append(true).open(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let errors = file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
         command.stdin(Stdio::null()).stdout(file).stderr(errors);
         end_with_us(&mut command);
-        let child = command
-            .spawn()
-            .map_err(|e| format!("cannot start {name} ({:?}): {e}", command.get_program()))?;
-        Ok(Self {
-            name: name.to_owned(),
-            log,
-            child: Mutex::new(child),
-        })
+        let child = command.spawn().map_err(|e| format!("cannot start {name} ({:?}): {e}", command.get_program()))?;
+        Ok(Self { name: name.to_owned(), log, child: Mutex::new(child) })
     }
 
     /// The exit status, once the process has ended.
@@ -121,10 +110,7 @@ pub fn wait_for<T>(
             return Err(format!("{what}: {why}"));
         }
         if started.elapsed() > DEADLINE {
-            return Err(format!(
-                "{what}: not within {} s; last seen: {last}",
-                DEADLINE.as_secs()
-            ));
+            return Err(format!("{what}: not within {} s; last seen: {last}", DEADLINE.as_secs()));
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(250));

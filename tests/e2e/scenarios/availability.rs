@@ -8,20 +8,14 @@ use crate::process::Process;
 const REPLICAS: i64 = 4;
 
 pub fn a_rollout_of_ours_never_falls_below_its_replicas() {
-    let setup = Setup {
-        policy: p0_with_short_sleep(),
-        ..Setup::default()
-    };
+    let setup = Setup { policy: p0_with_short_sleep(), ..Setup::default() };
     let case = Case::with("availability", &setup);
     let manifest = set(safe("web"), "/spec/replicas", REPLICAS);
     let exempt = case.kubectl.in_namespace(EXEMPT);
 
     let count = case.count();
     let lowest = lowest_available(&case, &exempt, &manifest);
-    assert!(
-        lowest < REPLICAS,
-        "the API server's defaults take pods away: lowest {lowest}"
-    );
+    assert!(lowest < REPLICAS, "the API server's defaults take pods away: lowest {lowest}");
     assert_eq!(count.moved(), [""; 0]);
     exempt.ok(&["delete", "deployment", "web", "--wait=false"]);
 
@@ -37,11 +31,7 @@ pub fn a_rollout_of_ours_never_falls_below_its_replicas() {
         ]
     );
     assert_eq!(case.generation("deployment/web"), 2);
-    let replicas: Vec<i64> = case
-        .replica_sets("web")
-        .iter()
-        .map(|set| set.replicas)
-        .collect();
+    let replicas: Vec<i64> = case.replica_sets("web").iter().map(|set| set.replicas).collect();
     assert_eq!(replicas, [0, REPLICAS]);
 }
 
@@ -54,18 +44,10 @@ fn lowest_available(case: &Case, kubectl: &Kubectl, manifest: &serde_json::Value
         case.wait("the rollout", || {
             let status = kubectl.get("deployment/web")["status"].clone();
             let done = status["observedGeneration"] == generation
-                && [
-                    &status["availableReplicas"],
-                    &status["updatedReplicas"],
-                    &status["replicas"],
-                ]
-                .iter()
-                .all(|n| **n == REPLICAS);
-            if done {
-                Ok(())
-            } else {
-                Err(status.to_string())
-            }
+                && [&status["availableReplicas"], &status["updatedReplicas"], &status["replicas"]]
+                    .iter()
+                    .all(|n| **n == REPLICAS);
+            if done { Ok(()) } else { Err(status.to_string()) }
         });
     };
     available(case, 1);
@@ -76,31 +58,21 @@ fn lowest_available(case: &Case, kubectl: &Kubectl, manifest: &serde_json::Value
     let watch = kubectl.command(&["get", "deployment", "web", "--watch", "-o", columns]);
     let watch = Process::spawn("watch", watch, &case.dir).unwrap();
     let skip = watch.log().lines().count();
-    case.wait("the watch to begin", || {
-        match watch.log().lines().nth(skip) {
-            Some(_) => Ok(()),
-            None => Err(watch.log()),
-        }
+    case.wait("the watch to begin", || match watch.log().lines().nth(skip) {
+        Some(_) => Ok(()),
+        None => Err(watch.log()),
     });
     kubectl.ok(&["rollout", "restart", "deployment", "web"]);
     available(case, 2);
     let last = format!("[2,{REPLICAS},{REPLICAS},{REPLICAS}]");
     case.wait("the watch to show the end", || {
         let log = watch.log();
-        if log.lines().skip(skip).any(|line| line == last) {
-            Ok(())
-        } else {
-            Err(log)
-        }
+        if log.lines().skip(skip).any(|line| line == last) { Ok(()) } else { Err(log) }
     });
     let log = watch.log();
     let states = log.lines().skip(skip).map(|line| {
         // A count of none is left out of the status.
-        let count = line
-            .trim_matches(['[', ']'])
-            .split(',')
-            .nth(1)
-            .unwrap_or_default();
+        let count = line.trim_matches(['[', ']']).split(',').nth(1).unwrap_or_default();
         count.parse().unwrap_or(0)
     });
     states.min().unwrap()

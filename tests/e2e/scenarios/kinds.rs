@@ -18,21 +18,12 @@ pub fn bare_pods_and_replica_sets_are_judged() {
     let case = Case::new("bare");
     case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
     let count = case.count();
-    let denied = case
-        .kubectl
-        .run_with(&["create", "-f", "-"], &pod("bad", "app:latest"));
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &pod("bad", "app:latest"));
     assert_eq!(denied.code, 1, "{denied:?}");
-    assert!(
-        denied.stderr.contains("pods.validate.plimsoll.dev"),
-        "{denied:?}"
-    );
+    assert!(denied.stderr.contains("pods.validate.plimsoll.dev"), "{denied:?}");
     assert_eq!(count.moved(), ["validate CREATE Pod deny"]);
-    case.kubectl
-        .ok_with(&["create", "-f", "-"], &pod("good", IMAGE));
-    assert_eq!(
-        count.moved(),
-        ["validate CREATE Pod allow", "validate CREATE Pod deny"]
-    );
+    case.kubectl.ok_with(&["create", "-f", "-"], &pod("good", IMAGE));
+    assert_eq!(count.moved(), ["validate CREATE Pod allow", "validate CREATE Pod deny"]);
     let mut found = case.changes(&pod("good", IMAGE), "pod/good");
     found.retain(|change| !matches!(change, Change::Added(at, _) if at == "/spec/nodeName"));
     assert_eq!(found, []);
@@ -43,31 +34,18 @@ pub fn bare_pods_and_replica_sets_are_judged() {
         manifest
     };
     let count = case.count();
-    let denied = case
-        .kubectl
-        .run_with(&["create", "-f", "-"], &set_of("app:latest"));
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &set_of("app:latest"));
     assert_eq!(denied.code, 1, "{denied:?}");
     assert_eq!(count.moved(), ["validate CREATE ReplicaSet deny"]);
     case.kubectl.ok_with(&["create", "-f", "-"], &set_of(IMAGE));
-    let both = [
-        "validate CREATE ReplicaSet allow",
-        "validate CREATE ReplicaSet deny",
-    ];
+    let both = ["validate CREATE ReplicaSet allow", "validate CREATE ReplicaSet deny"];
     assert_eq!(count.moved(), both);
     assert_eq!(case.changes(&set_of(IMAGE), "replicaset/bare"), []);
     case.wait("its pods", || {
         let ready = case.kubectl.get("replicaset/bare")["status"]["readyReplicas"].clone();
-        if ready == 2 {
-            Ok(())
-        } else {
-            Err(ready.to_string())
-        }
+        if ready == 2 { Ok(()) } else { Err(ready.to_string()) }
     });
-    assert_eq!(
-        count.moved(),
-        both,
-        "pods that a ReplicaSet controls are not asked about"
-    );
+    assert_eq!(count.moved(), both, "pods that a ReplicaSet controls are not asked about");
 }
 
 pub fn jobs_are_judged_and_left_as_they_are() {
@@ -79,41 +57,23 @@ pub fn jobs_are_judged_and_left_as_they_are() {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template}})
     };
     let count = case.count();
-    let denied = case
-        .kubectl
-        .run_with(&["create", "-f", "-"], &job("bad", "app:latest"));
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &job("bad", "app:latest"));
     assert_eq!(denied.code, 1, "{denied:?}");
     assert_eq!(count.moved(), ["validate CREATE Job deny"]);
 
-    case.kubectl
-        .ok_with(&["create", "-f", "-"], &job("good", IMAGE));
+    case.kubectl.ok_with(&["create", "-f", "-"], &job("good", IMAGE));
     // The API server gives each Job a selector and labels with its uid.
     let stored = case.kubectl.get("job/good");
     let container = &stored["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(
-        (&container["lifecycle"], &container["startupProbe"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&container["lifecycle"], &container["startupProbe"]), (&Value::Null, &Value::Null));
     assert_eq!(stored["metadata"]["annotations"], Value::Null);
     // The Job controller's writes, its finalizers among them, are not asked about.
     case.wait("its pod", || {
         let active = case.kubectl.get("job/good")["status"]["active"].clone();
-        if active == 1 {
-            Ok(())
-        } else {
-            Err(active.to_string())
-        }
+        if active == 1 { Ok(()) } else { Err(active.to_string()) }
     });
-    case.kubectl
-        .ok(&["patch", "job", "good", "-p", r#"{"spec":{"suspend":true}}"#]);
-    assert_eq!(
-        count.moved(),
-        [
-            "validate CREATE Job allow",
-            "validate CREATE Job deny",
-            "validate UPDATE Job allow"
-        ]
-    );
+    case.kubectl.ok(&["patch", "job", "good", "-p", r#"{"spec":{"suspend":true}}"#]);
+    assert_eq!(count.moved(), ["validate CREATE Job allow", "validate CREATE Job deny", "validate UPDATE Job allow"]);
 
     let cron = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"},
@@ -135,10 +95,7 @@ pub fn a_budget_that_blocks_every_eviction_is_denied() {
     let denied = case.kubectl.run_with(&["apply", "-f", "-"], &budget);
     assert_eq!(denied.code, 1, "{denied:?}");
     assert!(denied.stderr.contains("minAvailable 100%"), "{denied:?}");
-    assert!(
-        denied.stderr.contains("blocks every voluntary eviction"),
-        "{denied:?}"
-    );
+    assert!(denied.stderr.contains("blocks every voluntary eviction"), "{denied:?}");
     assert_eq!(count.moved(), ["validate CREATE PodDisruptionBudget deny"]);
 
     let good = set(budget, "/spec/minAvailable", "50%");
@@ -146,10 +103,7 @@ pub fn a_budget_that_blocks_every_eviction_is_denied() {
     assert_eq!(case.changes(&good, "poddisruptionbudget/web"), []);
     assert_eq!(
         count.moved(),
-        [
-            "validate CREATE PodDisruptionBudget allow",
-            "validate CREATE PodDisruptionBudget deny"
-        ]
+        ["validate CREATE PodDisruptionBudget allow", "validate CREATE PodDisruptionBudget deny"]
     );
 }
 
@@ -168,26 +122,14 @@ pub fn stateful_and_daemon_sets_get_their_fixes() {
     stateful["spec"]["serviceName"] = "db".into();
     let count = case.count();
     case.kubectl.ok_with(&["apply", "-f", "-"], &stateful);
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate CREATE StatefulSet allow",
-            "validate CREATE StatefulSet allow"
-        ]
-    );
+    assert_eq!(count.moved(), ["mutate CREATE StatefulSet allow", "validate CREATE StatefulSet allow"]);
     let value = digest(&case.kubectl.get("statefulset/db"));
     assert_eq!(
         case.changes(&stateful, "statefulset/db"),
         [
-            added(
-                marker,
-                "config-checksum,missing-pre-stop/app,missing-startup-probe/app"
-            ),
+            added(marker, "config-checksum,missing-pre-stop/app,missing-startup-probe/app"),
             added(checksum, value),
-            added(
-                "/spec/template/spec/containers/0/lifecycle",
-                json!({"preStop": {"sleep": {"seconds": 10}}})
-            ),
+            added("/spec/template/spec/containers/0/lifecycle", json!({"preStop": {"sleep": {"seconds": 10}}})),
             added(probe, startup_probe.clone()),
         ]
     );
@@ -198,13 +140,7 @@ pub fn stateful_and_daemon_sets_get_their_fixes() {
     daemon["spec"].as_object_mut().unwrap().remove("replicas");
     let count = case.count();
     case.kubectl.ok_with(&["apply", "-f", "-"], &daemon);
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate CREATE DaemonSet allow",
-            "validate CREATE DaemonSet allow"
-        ]
-    );
+    assert_eq!(count.moved(), ["mutate CREATE DaemonSet allow", "validate CREATE DaemonSet allow"]);
     let value = digest(&case.kubectl.get("daemonset/agent"));
     assert_eq!(
         case.changes(&daemon, "daemonset/agent"),
@@ -216,10 +152,7 @@ pub fn stateful_and_daemon_sets_get_their_fixes() {
     );
     assert_eq!(case.generation("daemonset/agent"), 1);
     for what in ["statefulset/db", "daemonset/agent"] {
-        case.wait(what, || {
-            case.kubectl
-                .try_ok(&["rollout", "status", what, "--timeout=1s"])
-        });
+        case.wait(what, || case.kubectl.try_ok(&["rollout", "status", what, "--timeout=1s"]));
     }
 }
 
@@ -241,39 +174,22 @@ pub fn rollouts_are_judged() {
     });
     let admin = &case.plane.kubectl;
     admin.ok_with(&["apply", "-f", "-"], &definition);
-    admin.ok(&[
-        "wait",
-        "--for=condition=Established",
-        "crd/rollouts.argoproj.io",
-    ]);
+    admin.ok(&["wait", "--for=condition=Established", "crd/rollouts.argoproj.io"]);
 
     let mut rollout = set(safe("web"), "/kind", "Rollout");
     rollout["apiVersion"] = "argoproj.io/v1alpha1".into();
     rollout["spec"]["strategy"] = json!({"canary": {"steps": [{"setWeight": 50}]}});
-    let bad = set(
-        rollout.clone(),
-        "/spec/template/spec/containers/0/image",
-        "app:latest",
-    );
+    let bad = set(rollout.clone(), "/spec/template/spec/containers/0/image", "app:latest");
     let count = case.count();
     let denied = case.kubectl.run_with(&["create", "-f", "-"], &bad);
     assert_eq!(denied.code, 1, "{denied:?}");
-    assert!(
-        denied.stderr.contains("rollouts.validate.plimsoll.dev"),
-        "{denied:?}"
-    );
-    let refused = [
-        "mutate CREATE Rollout allow",
-        "validate CREATE Rollout deny",
-    ];
+    assert!(denied.stderr.contains("rollouts.validate.plimsoll.dev"), "{denied:?}");
+    let refused = ["mutate CREATE Rollout allow", "validate CREATE Rollout deny"];
     assert_eq!(count.moved(), refused);
 
     let count = case.count();
     case.kubectl.ok_with(&["create", "-f", "-"], &rollout);
-    let created = [
-        "mutate CREATE Rollout allow",
-        "validate CREATE Rollout allow",
-    ];
+    let created = ["mutate CREATE Rollout allow", "validate CREATE Rollout allow"];
     assert_eq!(count.moved(), created);
     case.kubectl.ok(&["label", "rollout", "web", "team=a"]);
     assert_eq!(count.moved(), created, "a label does not reach us");

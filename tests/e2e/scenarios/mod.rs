@@ -26,7 +26,8 @@ pub fn all() -> Vec<(&'static str, fn())> {
             asks_only_about_what_it_names,
             leaves_exempt_namespaces_out_of_selector_and_policy,
             asks_for_no_secrets_and_no_wildcards,
-            refuses_values_that_contradict;
+            refuses_values_that_contradict,
+            the_service_account_may_read_what_the_server_needs_and_no_more;
         apply:
             an_unsafe_deployment_is_denied_with_all_its_findings,
             a_safe_deployment_is_completed_and_rolls_out_once,

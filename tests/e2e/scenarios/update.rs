@@ -37,31 +37,16 @@ pub fn a_patched_image_rolls_out_with_the_fixes_it_had() {
     let case = with_web("patch");
     let stored = case.kubectl.get("deployment/web");
     let count = case.count();
-    case.kubectl
-        .ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate UPDATE Deployment allow",
-            "validate UPDATE Deployment allow"
-        ]
-    );
+    case.kubectl.ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
 
     case.rolled_out("web");
     assert_eq!(
         changes(&stored, &case.kubectl.get("deployment/web")),
-        [changed(
-            "/spec/template/spec/containers/0/image",
-            IMAGE,
-            NEXT_IMAGE
-        )]
+        [changed("/spec/template/spec/containers/0/image", IMAGE, NEXT_IMAGE)]
     );
     assert_eq!(case.generation("deployment/web"), 2);
-    let replicas: Vec<i64> = case
-        .replica_sets("web")
-        .iter()
-        .map(|set| set.replicas)
-        .collect();
+    let replicas: Vec<i64> = case.replica_sets("web").iter().map(|set| set.replicas).collect();
     assert_eq!(replicas, [0, 2]);
 }
 
@@ -71,18 +56,10 @@ pub fn a_patch_to_a_mutable_tag_is_denied() {
     let sets = case.replica_sets("web");
     let count = case.count();
     let patch = image_patch("reg.example/app:latest");
-    let output = case
-        .kubectl
-        .run(&["patch", "deployment", "web", "-p", &patch]);
+    let output = case.kubectl.run(&["patch", "deployment", "web", "-p", &patch]);
     assert_eq!(output.code, 1, "{output:?}");
     assert!(output.stderr.contains("mutable-image-tag"), "{output:?}");
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate UPDATE Deployment allow",
-            "validate UPDATE Deployment deny"
-        ]
-    );
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment deny"]);
     assert_eq!(stored, case.kubectl.get("deployment/web"));
     assert_eq!(case.replica_sets("web"), sets);
 }
@@ -93,13 +70,13 @@ pub fn labels_annotations_and_scale_do_not_reach_us() {
     let sets = case.replica_sets("web");
     let count = case.count();
     case.kubectl.ok(&["label", "deployment", "web", "team=a"]);
-    case.kubectl
-        .ok(&["annotate", "deployment", "web", "note=b"]);
     assert_eq!(case.generation("deployment/web"), 1);
+    case.kubectl.ok(&["annotate", "deployment", "web", "note=b"]);
+    // A Deployment's generation counts annotations too.
+    assert_eq!(case.generation("deployment/web"), 2);
     assert_eq!(case.replica_sets("web"), sets);
 
-    case.kubectl
-        .ok(&["scale", "deployment", "web", "--replicas=3"]);
+    case.kubectl.ok(&["scale", "deployment", "web", "--replicas=3"]);
     case.rolled_out("web");
     assert_eq!(count.moved(), [""; 0]);
     let after = case.kubectl.get("deployment/web");
@@ -113,32 +90,19 @@ pub fn labels_annotations_and_scale_do_not_reach_us() {
     );
     assert_eq!(after["metadata"]["generation"], 3);
     let now = case.replica_sets("web");
-    assert_eq!(
-        (now.len(), &now[0].name, now[0].replicas),
-        (1, &sets[0].name, 3)
-    );
+    assert_eq!((now.len(), &now[0].name, now[0].replicas), (1, &sets[0].name, 3));
 }
 
 pub fn restart_adds_nothing_of_ours() {
     let case = with_web("restart");
     let stored = case.kubectl.get("deployment/web");
     let count = case.count();
-    case.kubectl
-        .ok(&["rollout", "restart", "deployment", "web"]);
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate UPDATE Deployment allow",
-            "validate UPDATE Deployment allow"
-        ]
-    );
+    case.kubectl.ok(&["rollout", "restart", "deployment", "web"]);
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
     case.rolled_out("web");
     let found = changes(&stored, &case.kubectl.get("deployment/web"));
     let restarted = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
-    assert!(
-        matches!(&found[..], [Change::Added(pointer, _)] if pointer == restarted),
-        "{found:?}"
-    );
+    assert!(matches!(&found[..], [Change::Added(pointer, _)] if pointer == restarted), "{found:?}");
     assert_eq!(case.generation("deployment/web"), 2);
     assert_eq!(case.replica_sets("web").len(), 2);
 }
@@ -148,46 +112,27 @@ pub fn old_violations_only_warn_and_new_ones_are_denied() {
         kubectl.ok_with(&["create", "-f", "-"], &config("a"));
         kubectl.ok_with(&["create", "-f", "-"], &unsafe_deployment("web"));
     };
-    let setup = Setup {
-        before: Some(&prepare),
-        ..Setup::default()
-    };
+    let setup = Setup { before: Some(&prepare), ..Setup::default() };
     let case = Case::with("ratchet", &setup);
     case.rolled_out("web");
     assert_eq!(case.replica_sets("web").len(), 1);
 
     // Another environment, the three violations as before.
     let count = case.count();
-    case.kubectl
-        .ok(&["set", "env", "deployment/web", "REGION=north"]);
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate UPDATE Deployment allow",
-            "validate UPDATE Deployment allow"
-        ]
-    );
+    case.kubectl.ok(&["set", "env", "deployment/web", "REGION=north"]);
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
     case.rolled_out("web");
     assert_eq!(case.generation("deployment/web"), 2);
     assert_eq!(case.replica_sets("web").len(), 2);
 
     // A second container with the same mistake is a new one.
     let stored = case.kubectl.get("deployment/web");
-    let sidecar =
-        r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:latest"}]}}}}"#;
+    let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"side:latest"}]}}}}"#;
     let count = case.count();
-    let denied = case
-        .kubectl
-        .run(&["patch", "deployment", "web", "-p", sidecar]);
+    let denied = case.kubectl.run(&["patch", "deployment", "web", "-p", sidecar]);
     assert_eq!(denied.code, 1, "{denied:?}");
     assert!(denied.stderr.contains("side:latest"), "{denied:?}");
-    assert_eq!(
-        count.moved(),
-        [
-            "mutate UPDATE Deployment allow",
-            "validate UPDATE Deployment deny"
-        ]
-    );
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment deny"]);
     assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
     assert_eq!(case.replica_sets("web").len(), 2);
 }
