@@ -1,6 +1,10 @@
 //! References of a pod spec to ConfigMaps and Secrets, and the digests over what they refer to.
 
 use std::collections::BTreeSet;
+use std::fmt;
+
+pub mod digest;
+pub mod references;
 
 /// Which of the two objects a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,6 +13,22 @@ pub enum Source {
     ConfigMap,
     /// `v1` Secret.
     Secret,
+}
+
+impl Source {
+    /// The kind, as in a manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::ConfigMap => "ConfigMap",
+            Source::Secret => "Secret",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// One object that a pod spec reads, in the workload's own namespace.
