@@ -158,13 +158,10 @@ impl Live {
 
     /// Does the work before the deadline, or not at all.
     async fn before<T>(&self, deadline: Instant, work: impl Future<Output = Result<T, Reason>>) -> Result<T, Reason> {
-        // A timeout would poll the work first, and so send a request that nobody waits for.
-        if Instant::now() >= deadline {
-            return Err(Reason::TimedOut);
-        }
         let permitted = async {
             let _permit = self.permits.acquire().await.map_err(|_| Reason::Failed)?;
-            work.await
+            // The timeout polls this first, even after the deadline: nobody would wait for what is sent then.
+            if Instant::now() >= deadline { Err(Reason::TimedOut) } else { work.await }
         };
         timeout_at(deadline, permitted).await.unwrap_or(Err(Reason::TimedOut))
     }
