@@ -80,3 +80,28 @@ fn unknown(needs: Needs, reason: Reason) -> Facts {
     let digests = needs.digests.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
     Facts { digests, ..Facts::unknown(reason) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Reference, Source};
+
+    #[tokio::test]
+    async fn offline_only_the_version_is_known() {
+        let kube_version = ServerVersion { major: 1, minor: 30 };
+        let reference = Reference { source: Source::ConfigMap, name: "cfg".to_owned(), keys: None, optional: false };
+        let needs = Needs { quotas: true, digests: vec![reference.clone()], ..Needs::default() };
+        let source: &dyn FactSource = &Offline { kube_version };
+        let facts = source.gather("default", needs, Instant::now()).await;
+        assert_eq!(facts.server_version, Known::Known(kube_version));
+        assert_eq!(facts.quotas, Known::Unknown(Reason::NotAsked));
+        assert_eq!(facts.digests[&reference], Known::Unknown(Reason::NotAsked));
+        assert_eq!(source.ready(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_unusable_kubeconfig_is_named() {
+        let error = live::client_config(Some("/nowhere/kubeconfig".as_ref())).await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot use kubeconfig /nowhere/kubeconfig: "), "{error}");
+    }
+}

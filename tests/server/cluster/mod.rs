@@ -174,6 +174,45 @@ async fn j01_secrets_are_read_only_with_a_key_and_their_digest_is_keyed() {
     assert_eq!(api.seen("secrets"), [path], "get only, never list or watch");
 }
 
+/// What was logged so far.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+// One thread, so that this test's subscriber sees all that happens for it.
+#[tokio::test(flavor = "current_thread")]
+async fn j06_no_log_line_at_any_level_holds_a_secrets_content() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let path = |name: &str| format!("/api/v1/namespaces/shop/secrets/{name}");
+    let api = FakeApi::start(&[]).await;
+    api.set(&path("s"), Answer::Json(r#"{"data":{"k":"aHVudGVyMg=="}}"#.to_owned()));
+    api.set(&path("garbled"), Answer::Json(r#"{"data":{"k":["hunter2","aHVudGVyMg=="]}}"#.to_owned()));
+    api.set(&path("plain"), Answer::Json(r#"{"data":{"k":"hunter2!"}}"#.to_owned()));
+    let digest_key = Some(DigestKey::new(b"correct horse battery staple 0123").unwrap());
+    let live = Live::start(api.config(), Options { digest_key, ..Options::default() }).unwrap();
+    let facts = gather(&live, digests(&["s", "garbled", "plain"].map(secret))).await;
+    assert!(facts.digest(&secret("s")).known().is_some());
+    assert_eq!(facts.digest(&secret("garbled")), Known::Unknown(Reason::Failed));
+    assert_eq!(facts.digest(&secret("plain")), Known::Unknown(Reason::Failed));
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("garbled"), "failed look-ups are logged by name: {log}");
+    for content in ["hunter2", "aHVudGVyMg", "correct horse"] {
+        assert!(!log.contains(content), "{log}");
+    }
+}
+
 #[tokio::test]
 async fn j03_names_that_are_no_names_never_become_a_url() {
     let api = FakeApi::start(&[]).await;
