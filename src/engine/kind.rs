@@ -124,7 +124,31 @@ pub static KINDS: &[Kind] = &[
     Kind { group: "policy", kind: "PodDisruptionBudget", ..NO_TEMPLATE },
 ];
 
+/// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
+pub const TEMPLATED: &[&str] = &[
+    "Pod",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+    "Rollout",
+];
+
 /// The row of a kind.
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|row| row.kind == kind && row.group == group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templated_names_every_kind_with_a_pod_template() {
+        let rows = KINDS.iter().filter(|kind| kind.template.is_some());
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), TEMPLATED);
+    }
 }

@@ -1,24 +1,35 @@
-//! Text from objects within our own: quoted or stripped of control characters, and cut, so that nobody writes lines
-//! into a log or a terminal (TRAPS J05).
+//! Strings from objects, made fit for messages and logs: nobody writes lines into a log or a terminal (TRAPS J05).
 
-/// Longest text taken over from an object, characters.
-const MAX_CHARS: usize = 256;
+/// The most characters of one string that a message shows (TRAPS J05).
+const MAX_SHOWN: usize = 256;
 
-/// The text in quotes, control characters escaped, cut to 256 characters.
+/// The text in double quotes, escaped as Rust's `{:?}` does, so that no object can forge a line or send control codes;
+/// at most 256 characters of it, the cut shown as `…`.
 pub fn quoted(text: &str) -> String {
-    format!("{:?}", cut(text))
+    let mut out = String::from("\"");
+    let mut shown = 0;
+    for character in text.chars() {
+        // `char`'s escaping also escapes the single quote, which means nothing within double ones.
+        let escaped = if character == '\'' { "'".to_owned() } else { character.escape_debug().to_string() };
+        let length = escaped.chars().count();
+        if shown + length > MAX_SHOWN {
+            out.push('…');
+            break;
+        }
+        shown += length;
+        out.push_str(&escaped);
+    }
+    out.push('"');
+    out
 }
 
 /// The text with every control character replaced by a space, cut to 256 characters.
 pub fn printable(text: &str) -> String {
-    cut(text).chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let (text, cut) = match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    };
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).chain(cut.chars()).collect()
 }
 
 #[cfg(test)]
@@ -26,8 +37,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn j05_control_characters_never_come_through() {
-        assert_eq!(quoted("a\n{\"x\"}\u{1b}[31m"), r#""a\n{\"x\"}\u{1b}[31m""#);
+    fn j05_control_characters_and_quotes_are_escaped() {
+        assert_eq!(quoted("app"), r#""app""#);
+        assert_eq!(quoted("it's"), r#""it's""#);
+        assert_eq!(quoted("a\n{\"level\":\"error\"}"), r#""a\n{\"level\":\"error\"}""#);
+        assert_eq!(quoted("\u{1b}[31mred"), r#""\u{1b}[31mred""#);
+        assert_eq!(quoted("a\u{202e}b"), r#""a\u{202e}b""#);
+        assert_eq!(quoted(""), r#""""#);
+    }
+
+    #[test]
+    fn j05_long_strings_are_cut_at_256_characters() {
+        assert_eq!(quoted(&"x".repeat(256)), format!("\"{}\"", "x".repeat(256)));
+        assert_eq!(quoted(&"x".repeat(257)), format!("\"{}…\"", "x".repeat(256)));
+        // An escape is shown whole or not at all.
+        assert_eq!(quoted(&format!("{}\n", "x".repeat(255))), format!("\"{}…\"", "x".repeat(255)));
+    }
+
+    #[test]
+    fn j05_printable_text_has_no_control_characters() {
         assert_eq!(printable("a\nb\u{1b}c"), "a b c");
         assert_eq!(printable(&"é".repeat(300)).chars().count(), 257);
     }

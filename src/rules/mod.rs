@@ -1,7 +1,10 @@
 //! The rules, one a file, and the registry: the one list from which policies, schema, docs, CLI and metric labels come.
 
 pub mod config;
+pub mod disruption;
+pub mod images;
 pub mod probes;
+pub mod resources;
 pub mod termination;
 
 use crate::engine::rule::{AnyRule, Entry};
@@ -10,6 +13,9 @@ use crate::engine::rule::{AnyRule, Entry};
 pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
+    &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
+    &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
+    &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
 ];

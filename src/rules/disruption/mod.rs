@@ -1,0 +1,4 @@
+//! PodDisruptionBudgets.
+
+pub mod budget;
+pub mod pdb_blocks_eviction;

@@ -1,0 +1,4 @@
+//! Container images.
+
+pub mod mutable_image_tag;
+pub mod reference;

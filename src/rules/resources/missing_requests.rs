@@ -1,0 +1,389 @@
+//! A container does not say what it needs.
+//!
+//! ## What it does
+//! Reports containers and native sidecars that request none of a resource named by the parameter `resources`, once per
+//! container with all that is missing. A limit counts as a request of the same size, since pods get it as one. A
+//! request or limit of the whole pod (`spec.resources`) counts for each of its containers. An explicit `0` is a
+//! statement and not missing; what is no quantity at all is left to the API server.
+//!
+//! It also warns, and never more, of a memory request below 1 KiB: `400m` of memory is not 400 megabytes but 0.4
+//! bytes.
+//!
+//! ## Why it matters
+//! The scheduler adds up requests. A pod without them fits on every node, so a rollout can pile pods onto one that has
+//! no room, and those pods are the first to be throttled or evicted when the node runs short. A HorizontalPodAutoscaler
+//! that goes by utilization cannot count them either.
+//!
+//! ## Example
+//! Bad:
+//! ```yaml
+//! containers:
+//!   - name: app
+//!     image: app:1.4.2
+//! ```
+//! Good:
+//! ```yaml
+//! containers:
+//!   - name: app
+//!     image: app:1.4.2
+//!     resources:
+//!       requests: {cpu: 250m, memory: 128Mi}
+//! ```
+//!
+//! ## Parameters
+//! * `resources`: the resources that must be requested; `[cpu, memory]`.
+//! * `initContainers`: whether plain init containers are judged too; `false`.
+//!
+//! ## Unknown facts
+//! A LimitRange of the namespace can supply requests when a pod is created, unseen in the template. Where there is one
+//! that sets container defaults, and where that is unknown, the rule warns at most.
+
+use crate::engine::context::Context;
+use crate::engine::document::Value;
+use crate::engine::facts::{Known, Needs};
+use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::TEMPLATED;
+use crate::engine::pod::{Class, Container, Template};
+use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
+use crate::engine::text::quoted;
+use crate::rules::resources::quantity::Quantity;
+
+/// Less memory than this, in thousandths of a byte (1 KiB), can only be a mistaken unit: no process fits.
+const LEAST_MEMORY_MILLI: i128 = 1024 * 1000;
+
+/// The rule `missing-requests`.
+pub struct MissingRequests;
+
+/// Parameters of `missing-requests`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Params {
+    /// The resources that must be requested.
+    pub resources: Vec<String>,
+    /// Whether plain init containers are judged too.
+    pub init_containers: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { resources: vec!["cpu".to_owned(), "memory".to_owned()], init_containers: false }
+    }
+}
+
+impl Rule for MissingRequests {
+    const META: Meta = Meta {
+        id: "missing-requests",
+        category: Category::Resources,
+        since: "0.1",
+        kinds: TEMPLATED,
+        baseline: Action::Warn,
+        critical: Action::Deny,
+        fixable: false,
+        baseline_fix: false,
+        source: include_str!("missing_requests.rs"),
+    };
+
+    type Params = Params;
+
+    fn validate(params: &Params) -> Result<(), InvalidParam> {
+        if params.resources.is_empty() {
+            let message = "no resource at all; to judge no request, set the rule's action to off";
+            return Err(InvalidParam { path: "resources".to_owned(), message: message.to_owned() });
+        }
+        match params.resources.iter().position(|name| !is_resource_name(name)) {
+            Some(index) => Err(InvalidParam {
+                path: format!("resources[{index}]"),
+                message: format!(
+                    "{} is no resource name such as cpu, memory or example.com/gpu",
+                    quoted(&params.resources[index])
+                ),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn needs(context: &Context<'_>, params: &Params) -> Needs {
+        let missing = context.template.is_some_and(|template| {
+            judged(template, params).any(|container| missing(template, container, params).next().is_some())
+        });
+        Needs { limit_range: missing, ..Needs::default() }
+    }
+
+    fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
+        let Some(template) = context.template else { return };
+        let pod = template.spec().get("resources");
+        findings.extend(tiny_memory(pod, "pod", |below| template.pointer(below), &["spec", "resources"]));
+        for container in judged(template, params) {
+            let missing: Vec<&str> = missing(template, container, params).collect();
+            if !missing.is_empty() {
+                findings.push(report(context, container, &missing));
+            }
+            let subject = format!("container {}", quoted(container.name()));
+            let resources = container.value.get("resources");
+            let tiny = tiny_memory(resources, &subject, |below| container.pointer(below), &["resources"]);
+            findings.extend(tiny.map(|finding| finding.container(container.name())));
+        }
+    }
+}
+
+/// Whether a resource can have this name: a qualified name of letters, digits, `-`, `_`, `.` and one `/`.
+fn is_resource_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/'))
+}
+
+/// The containers whose requests count while the pod runs; plain init containers on demand. Ephemeral ones can have no
+/// resources.
+fn judged<'a>(template: Template<'a>, params: &Params) -> impl Iterator<Item = Container<'a>> {
+    let init = params.init_containers;
+    template.containers().filter(move |container| match container.class {
+        Class::Regular | Class::Sidecar => true,
+        Class::Init => init,
+        Class::Ephemeral => false,
+    })
+}
+
+/// The resources that neither the container nor its pod requests. None where the API server will refuse what is said.
+fn missing<'a>(template: Template<'a>, container: Container<'a>, params: &'a Params) -> impl Iterator<Item = &'a str> {
+    let (pod, own) = (template.spec().get("resources"), container.value.get("resources"));
+    let names: &[String] = if malformed(pod) || malformed(own) { &[] } else { &params.resources };
+    let names = names.iter().map(String::as_str);
+    names.filter(move |name| requested(own, name).is_none() && requested(pod, name).is_none())
+}
+
+/// Whether something other than a map stands where a map belongs.
+fn malformed(resources: &Value<'_>) -> bool {
+    let odd = |value: &Value<'_>| !value.is_null() && value.as_object().is_none();
+    odd(resources) || odd(&resources["requests"]) || odd(&resources["limits"])
+}
+
+/// The list that says it, and the value: the request, else the limit, which a pod gets as its request too.
+fn requested<'a>(resources: &'a Value<'a>, name: &str) -> Option<(&'static str, &'a Value<'a>)> {
+    let lists = ["requests", "limits"].into_iter();
+    lists.map(|list| (list, resources.get(list).get(name))).find(|(_, value)| !value.is_null())
+}
+
+fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> Finding {
+    let mut message = format!(
+        "container {} requests no {}, so the scheduler counts none for it, and it is the first to starve or be evicted \
+         when its node runs short",
+        quoted(container.name()),
+        missing.join(" and no ")
+    );
+    let limit_range = &context.facts.limit_range;
+    match limit_range {
+        Known::Absent => {}
+        Known::Known(()) => message.push_str("; a LimitRange of the namespace may supply it"),
+        Known::Unknown(reason) => {
+            message.push_str(&format!("; a LimitRange of the namespace may supply it ({reason})"));
+        }
+    }
+    let mut mend = String::from("resources:\n  requests:");
+    for name in missing {
+        mend.push_str(&format!("\n    {name}: {}", example(name)));
+    }
+    let finding = Finding::new(MissingRequests::META.id, container.pointer(&["resources", "requests"]), message)
+        .container(container.name())
+        .measure(i64::try_from(missing.len()).unwrap_or(i64::MAX))
+        .mend(mend);
+    if *limit_range == Known::Absent { finding } else { finding.at_most(Action::Warn) }
+}
+
+/// A value to start from, said to be one: what a container needs only its author knows.
+fn example(resource: &str) -> &'static str {
+    match resource {
+        "cpu" => "100m  # an example: measure it",
+        "memory" | "ephemeral-storage" => "128Mi  # an example: measure it",
+        _ => "1  # an example",
+    }
+}
+
+/// Warns of a memory request that is next to nothing; never more than a warning, for the value is a legal one.
+fn tiny_memory(
+    resources: &Value<'_>,
+    subject: &str,
+    pointer: impl Fn(&[&str]) -> String,
+    below: &[&str],
+) -> Option<Finding> {
+    let (list, value) = requested(resources, "memory")?;
+    let milli = Quantity::read(value)?.milli();
+    if milli <= 0 || milli >= LEAST_MEMORY_MILLI {
+        return None;
+    }
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let unit = if text.ends_with('m') { " (m means thousandths)" } else { "" };
+    let message = format!(
+        "{subject}: {list}.memory {} is {} bytes{unit}, as good as no request",
+        quoted(&text),
+        thousandths(milli)
+    );
+    let digits = text.strip_suffix('m').unwrap_or(&text);
+    let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Measured 0, so that for the ratchet a missing request is worse than one that is too small.
+    let finding = Finding::new(MissingRequests::META.id, pointer(&[below, &[list, "memory"]].concat()), message)
+        .measure(0)
+        .at_most(Action::Warn);
+    Some(if number { finding.mend(format!("memory: {digits}Mi")) } else { finding })
+}
+
+/// Thousandths as a decimal number: `400` is `0.4`.
+fn thousandths(milli: i128) -> String {
+    let text = format!("{}.{:03}", milli / 1000, milli % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::context::Declined;
+    use crate::engine::facts::{Facts, Reason};
+    use crate::engine::kind::lookup;
+    use crate::engine::request::{Endpoint, Operation};
+    use crate::engine::rule::{AnyRule, Entry};
+    use crate::policy::Policy;
+
+    /// Checks a Deployment with this pod spec; also says whether the rule asks for LimitRanges.
+    fn run(spec: serde_json::Value, params: serde_json::Value, limit_range: Known<()>) -> (Vec<Finding>, bool) {
+        let text = json!({"spec": {"template": {"spec": spec}}}).to_string();
+        let object = Value::parse(&text).unwrap();
+        let facts = Facts { limit_range, ..Facts::unknown(Reason::NotAsked) };
+        let policy = Policy::of(&[("missing-requests", Action::Deny, false, params)]).unwrap();
+        let (params, declined) = (policy.params::<MissingRequests>(), Declined::default());
+        let kind = lookup("apps", "Deployment").unwrap();
+        let context = Context::new(Endpoint::Validate, Operation::Create, kind, &object, &facts, &policy, &declined);
+        let mut findings = Vec::new();
+        MissingRequests::check(&context, &params, &mut findings);
+        (findings, MissingRequests::needs(&context, &params).limit_range)
+    }
+
+    fn check(spec: serde_json::Value) -> Vec<Finding> {
+        run(spec, json!({}), Known::Absent).0
+    }
+
+    /// Checks a container with these resources.
+    fn container(resources: serde_json::Value) -> Vec<Finding> {
+        check(json!({"containers": [{"name": "app", "resources": resources}]}))
+    }
+
+    #[test]
+    fn one_finding_names_all_that_is_missing() {
+        let findings = container(json!({}));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].pointer, "/spec/template/spec/containers/0/resources/requests");
+        assert_eq!(findings[0].container.as_deref(), Some("app"));
+        assert_eq!((findings[0].measure, findings[0].cap), (Some(2), None));
+        assert_eq!(
+            findings[0].message,
+            "container \"app\" requests no cpu and no memory, so the scheduler counts none for it, and it is the first \
+             to starve or be evicted when its node runs short"
+        );
+        let findings = container(json!({"requests": {"cpu": "100m"}}));
+        assert!(findings[0].message.contains("requests no memory, so"));
+        assert_eq!(findings[0].measure, Some(1));
+        let mend = "resources:\n  requests:\n    memory: 128Mi  # an example: measure it";
+        assert_eq!(findings[0].mend.as_deref(), Some(mend));
+        assert_eq!(container(json!({"requests": {"cpu": "100m", "memory": "64Mi"}})), []);
+    }
+
+    #[test]
+    fn h02_limits_count_as_requests() {
+        assert_eq!(container(json!({"limits": {"cpu": "1", "memory": "64Mi"}})), []);
+        assert_eq!(container(json!({"limits": {"cpu": 1}, "requests": {"memory": "64Mi"}})), []);
+        assert_eq!(container(json!({"limits": {"cpu": "1"}})).len(), 1);
+    }
+
+    #[test]
+    fn h02_a_limit_range_or_not_knowing_warns_at_most() {
+        let app = json!({"containers": [{"name": "app"}]});
+        let judged = |limit_range| {
+            let (findings, asked) = run(app.clone(), json!({}), limit_range);
+            assert!(asked && findings.len() == 1);
+            (findings[0].cap, findings[0].message.split_once("; ").map(|(_, tail)| tail.to_owned()))
+        };
+        assert_eq!(judged(Known::Absent), (None, None));
+        let (cap, tail) = judged(Known::Known(()));
+        assert_eq!(cap, Some(Action::Warn));
+        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it"));
+        let (cap, tail) = judged(Known::Unknown(Reason::TimedOut));
+        assert_eq!(cap, Some(Action::Warn));
+        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it (look-up timed out)"));
+    }
+
+    #[test]
+    fn h02_nobody_asks_for_limit_ranges_where_nothing_is_missing() {
+        let app = json!({"containers": [{"name": "app", "resources": {"limits": {"cpu": "1", "memory": "400m"}}}]});
+        assert!(!run(app, json!({}), Known::Absent).1);
+    }
+
+    #[test]
+    fn h03_resources_of_the_pod_count_for_each_container() {
+        let spec = |resources| json!({"resources": resources, "containers": [{"name": "a"}, {"name": "b"}]});
+        assert_eq!(check(spec(json!({"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}))), []);
+        let findings = check(spec(json!({"requests": {"cpu": "1"}})));
+        assert_eq!(findings.len(), 2);
+        assert!(findings.iter().all(|finding| finding.message.contains("requests no memory, so")));
+    }
+
+    #[test]
+    fn h04_memory_in_thousandths_of_a_byte_warns() {
+        let findings = container(json!({"requests": {"cpu": "1", "memory": "400m"}}));
+        assert_eq!(findings.len(), 1);
+        assert_eq!((findings[0].cap, findings[0].measure), (Some(Action::Warn), Some(0)));
+        assert_eq!(findings[0].pointer, "/spec/template/spec/containers/0/resources/requests/memory");
+        assert_eq!(
+            findings[0].message,
+            "container \"app\": requests.memory \"400m\" is 0.4 bytes (m means thousandths), as good as no request"
+        );
+        assert_eq!(findings[0].mend.as_deref(), Some("memory: 400Mi"));
+        // As API servers hand on 128000m, and the shape that 1.1Gi takes, which is no mistake.
+        let memory = |quantity| container(json!({"requests": {"cpu": "1", "memory": quantity}})).len();
+        assert_eq!(memory(json!("128")), 1);
+        assert_eq!(memory(json!(0.4)), 1);
+        assert_eq!(memory(json!("1181116006400m")), 0);
+        assert_eq!(memory(json!("128974848000m")), 0);
+    }
+
+    #[test]
+    fn h04_zero_and_what_is_no_quantity_are_not_missing() {
+        assert_eq!(container(json!({"requests": {"cpu": 0, "memory": "0"}})), []);
+        assert_eq!(container(json!({"requests": {"cpu": "much", "memory": "1K"}})), []);
+        assert_eq!(container(json!({"requests": {"cpu": null, "memory": "64Mi"}})).len(), 1);
+    }
+
+    #[test]
+    fn h08_sidecars_are_judged_plain_init_containers_on_demand() {
+        let spec = json!({
+            "containers": [{"name": "app", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}],
+            "initContainers": [{"name": "init"}, {"name": "proxy", "restartPolicy": "Always"}],
+            "ephemeralContainers": [{"name": "debug"}],
+        });
+        let names = |params| {
+            let (findings, _) = run(spec.clone(), params, Known::Absent);
+            findings.into_iter().filter_map(|finding| finding.container).collect::<Vec<_>>()
+        };
+        assert_eq!(names(json!({})), ["proxy"]);
+        assert_eq!(names(json!({"initContainers": true})), ["init", "proxy"]);
+    }
+
+    #[test]
+    fn a23_nonsense_is_skipped() {
+        for resources in [json!("x"), json!([]), json!({"requests": "x"}), json!({"limits": [1]})] {
+            assert_eq!(container(resources.clone()), [], "{resources}");
+            assert_eq!(check(json!({"resources": resources, "containers": [{"name": "app"}]})), []);
+        }
+        for spec in [json!(null), json!({"containers": null}), json!({"containers": [null, "x"]})] {
+            assert_eq!(check(spec), []);
+        }
+    }
+
+    #[test]
+    fn parameters_that_make_no_sense_are_refused() {
+        let refused = |params| Entry::<MissingRequests>::new().parse_params(params).err().unwrap().path;
+        assert_eq!(refused(json!({"resources": []})), "resources");
+        assert_eq!(refused(json!({"resources": ["cpu", "a b"]})), "resources[1]");
+        assert_eq!(refused(json!({"initContainers": "yes"})), "initContainers");
+        assert_eq!(refused(json!({"init": true})), "init");
+    }
+}

@@ -1,0 +1,4 @@
+//! Requests and limits.
+
+pub mod missing_requests;
+pub mod quantity;
