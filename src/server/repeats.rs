@@ -1,0 +1,126 @@
+//! Controllers retry what was denied for ever: equal records are written once a minute, with a count (TRAPS K05).
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::request::{Endpoint, Request};
+use crate::engine::verdict::Verdict;
+
+/// How long equal records are held back after one was written.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Records remembered; beyond that every record is written.
+const MAX_REMEMBERED: usize = 4096;
+
+/// What was denied within the last minute.
+#[derive(Debug, Default)]
+pub struct Repeats {
+    seen: Mutex<HashMap<u64, Seen>>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    written: Instant,
+    held_back: u64,
+}
+
+impl Repeats {
+    /// Whether this denied record is to be written: `Some` with the number of equal ones held back since the last, or
+    /// `None`. The first is always written.
+    pub fn admit(&self, key: u64, now: Instant) -> Option<u64> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = seen.get_mut(&key) {
+            if now.saturating_duration_since(entry.written) < PERIOD {
+                entry.held_back += 1;
+                return None;
+            }
+            entry.written = now;
+            return Some(std::mem::take(&mut entry.held_back));
+        }
+        if seen.len() >= MAX_REMEMBERED {
+            seen.retain(|_, entry| now.saturating_duration_since(entry.written) < PERIOD);
+        }
+        if seen.len() < MAX_REMEMBERED {
+            seen.insert(key, Seen { written: now, held_back: 0 });
+        }
+        Some(0)
+    }
+}
+
+/// What makes two denied records equal: webhook, rules, kind, namespace, and the object's controller, generateName or
+/// name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
+/// that a rehearsal never hides the real thing.
+pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (endpoint, request.dry_run, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
+    for judged in &verdict.findings {
+        (judged.finding.rule, judged.action).hash(&mut hasher);
+    }
+    let metadata = request.object.as_ref().map(|object| &object["metadata"]);
+    let controller = metadata.and_then(|metadata| {
+        let owners = metadata["ownerReferences"].items();
+        owners.iter().find(|owner| owner["controller"].as_bool() == Some(true))?["name"].as_str()
+    });
+    let prefix = metadata.and_then(|metadata| metadata["generateName"].as_str()).filter(|prefix| !prefix.is_empty());
+    match controller.or(prefix) {
+        Some(origin) => (0_u8, origin).hash(&mut hasher),
+        None => (1_u8, request.display_name()).hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::document::Value;
+    use crate::engine::request::{Operation, User};
+
+    #[test]
+    fn k05_the_first_is_written_then_one_a_minute_with_a_count() {
+        let (repeats, start) = (Repeats::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(repeats.admit(1, at(0)), Some(0));
+        assert_eq!(repeats.admit(1, at(1)), None);
+        assert_eq!(repeats.admit(1, at(59)), None);
+        assert_eq!(repeats.admit(2, at(59)), Some(0));
+        assert_eq!(repeats.admit(1, at(60)), Some(2));
+        assert_eq!(repeats.admit(1, at(61)), None);
+    }
+
+    #[test]
+    fn k05_a_first_is_written_however_many_there_are() {
+        let (repeats, start) = (Repeats::default(), Instant::now());
+        for key in 0..2 * MAX_REMEMBERED as u64 {
+            assert_eq!(repeats.admit(key, start), Some(0));
+        }
+        assert_eq!(repeats.seen.lock().unwrap().len(), MAX_REMEMBERED);
+        assert_eq!(repeats.admit(u64::MAX, start + PERIOD), Some(0));
+        assert_eq!(repeats.seen.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn k05_pods_of_one_controller_are_equal_whatever_their_names() {
+        let pod = |name: &str, owner: &str| {
+            let object = format!(
+                r#"{{"metadata":{{"name":"{name}","ownerReferences":[{{"controller":true,"name":"{owner}"}}]}}}}"#
+            );
+            let request = Request {
+                operation: Operation::Create,
+                group: String::new(),
+                kind: "Pod".into(),
+                sub_resource: String::new(),
+                namespace: "shop".into(),
+                name: String::new(),
+                user: User::default(),
+                object: Some(Value::parse(&object).unwrap().to_static()),
+                old_object: None,
+                dry_run: false,
+                own: false,
+            };
+            key(Endpoint::Validate, &request, &Verdict::default())
+        };
+        assert_eq!(pod("web-1", "web"), pod("web-2", "web"));
+        assert_ne!(pod("web-1", "web"), pod("web-1", "api"));
+    }
+}
