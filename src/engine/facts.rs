@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::neighbours::{Autoscaler, Budget, Claim, Labels, Service, Workload};
 use crate::config::Reference;
 
 /// A fact: known, known to be absent, or unknown for a reason.
@@ -150,6 +151,33 @@ pub struct Facts {
     pub revisions: Known<Vec<Revision>>,
     /// One digest per reference of the pod spec, 64 hex digits; [`Known::Absent`] for a missing object.
     pub digests: BTreeMap<Reference, Known<String>>,
+    /// What can be told of each referenced object beside its content.
+    pub configs: BTreeMap<Reference, Known<ConfigFacts>>,
+    /// Labels of the request's namespace.
+    pub namespace_labels: Known<Labels>,
+    /// PodDisruptionBudgets of the namespace; an empty list where there is none.
+    pub budgets: Known<Vec<Budget>>,
+    /// HorizontalPodAutoscalers of the namespace; an empty list where there is none.
+    pub autoscalers: Known<Vec<Autoscaler>>,
+    /// Services of the namespace; an empty list where there is none.
+    pub services: Known<Vec<Service>>,
+    /// Workloads of the namespace that nobody controls; an empty list where there is none.
+    pub workloads: Known<Vec<Workload>>,
+    /// PersistentVolumeClaims of the namespace; an empty list where there is none.
+    pub claims: Known<Vec<Claim>>,
+    /// Today, UTC, as `YYYY-MM-DD`, for exceptions that expire; `None` where nobody said.
+    pub today: Option<String>,
+}
+
+/// What can be told of a ConfigMap or Secret without its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigFacts {
+    /// `immutable: true`.
+    pub immutable: bool,
+    /// Keys and values of `data` and `binaryData` together, bytes, values decoded.
+    pub bytes: u64,
+    /// Keys that the reference names and the object lacks, sorted.
+    pub missing_keys: Vec<String>,
 }
 
 impl Facts {
@@ -162,7 +190,20 @@ impl Facts {
             limit_range: Known::Unknown(reason),
             revisions: Known::Unknown(reason),
             digests: BTreeMap::new(),
+            configs: BTreeMap::new(),
+            namespace_labels: Known::Unknown(reason),
+            budgets: Known::Unknown(reason),
+            autoscalers: Known::Unknown(reason),
+            services: Known::Unknown(reason),
+            workloads: Known::Unknown(reason),
+            claims: Known::Unknown(reason),
+            today: None,
         }
+    }
+
+    /// What can be told of one referenced object; unknown where nobody looked.
+    pub fn config(&self, reference: &Reference) -> Known<ConfigFacts> {
+        self.configs.get(reference).cloned().unwrap_or(Known::Unknown(Reason::NotAsked))
     }
 
     /// The digest of one reference; unknown where nobody looked.
@@ -186,6 +227,20 @@ pub struct Needs {
     pub revisions: Option<RevisionOwner>,
     /// Digests of these references, all in the request's namespace.
     pub digests: Vec<Reference>,
+    /// [`ConfigFacts`] of these references.
+    pub configs: Vec<Reference>,
+    /// Labels of the namespace.
+    pub namespace_labels: bool,
+    /// PodDisruptionBudgets of the namespace.
+    pub budgets: bool,
+    /// HorizontalPodAutoscalers of the namespace.
+    pub autoscalers: bool,
+    /// Services of the namespace.
+    pub services: bool,
+    /// Workloads of the namespace.
+    pub workloads: bool,
+    /// PersistentVolumeClaims of the namespace.
+    pub claims: bool,
 }
 
 impl Needs {
@@ -201,9 +256,17 @@ impl Needs {
         self.quotas |= other.quotas;
         self.limit_range |= other.limit_range;
         self.revisions = self.revisions.take().or(other.revisions);
-        for reference in other.digests {
-            if !self.digests.contains(&reference) {
-                self.digests.push(reference);
+        self.namespace_labels |= other.namespace_labels;
+        self.budgets |= other.budgets;
+        self.autoscalers |= other.autoscalers;
+        self.services |= other.services;
+        self.workloads |= other.workloads;
+        self.claims |= other.claims;
+        for (mine, others) in [(&mut self.digests, other.digests), (&mut self.configs, other.configs)] {
+            for reference in others {
+                if !mine.contains(&reference) {
+                    mine.push(reference);
+                }
             }
         }
     }

@@ -121,7 +121,9 @@ pub static KINDS: &[Kind] = &[
         revisions: Some(RevisionStore::ReplicaSets),
         ..WORKLOAD
     },
-    Kind { group: "policy", kind: "PodDisruptionBudget", ..NO_TEMPLATE },
+    Kind { group: "policy", kind: "PodDisruptionBudget", mutable: true, ..NO_TEMPLATE },
+    Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", ..NO_TEMPLATE },
+    Kind { kind: "Service", ..NO_TEMPLATE },
 ];
 
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.

@@ -5,6 +5,7 @@ pub mod document;
 pub mod facts;
 pub mod finding;
 pub mod kind;
+pub mod neighbours;
 pub mod ownership;
 pub mod plan;
 pub mod pod;

@@ -76,6 +76,15 @@ impl Budget {
     }
 }
 
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Budget::MaxUnavailable(amount) => write!(f, "maxUnavailable {amount}"),
+            Budget::MinAvailable(amount) => write!(f, "minAvailable {amount}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

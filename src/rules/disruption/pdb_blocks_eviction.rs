@@ -67,20 +67,18 @@ impl Rule for PdbBlocksEviction {
         if spec["selector"].is_null() {
             return;
         }
-        let fields: [(&str, fn(Amount) -> Budget); 2] =
-            [("maxUnavailable", Budget::MaxUnavailable), ("minAvailable", Budget::MinAvailable)];
-        for (field, budget) in fields {
-            let Some(amount) = Amount::read(&spec[field]) else { continue };
-            if budget(amount).blocks_always() {
-                let message = format!(
-                    "{field} {amount} blocks every voluntary eviction, however many pods there are: node drains and \
-                     upgrades wait until the budget is changed"
-                );
-                findings.push(
-                    Finding::new(Self::META.id, format!("/spec/{field}"), message)
-                        .mend(format!("spec:\n  maxUnavailable: 1  # in place of {field}: {amount}")),
-                );
-            }
+        let budgets = [
+            ("maxUnavailable", Amount::read(&spec["maxUnavailable"]).map(Budget::MaxUnavailable)),
+            ("minAvailable", Amount::read(&spec["minAvailable"]).map(Budget::MinAvailable)),
+        ];
+        for (field, budget) in budgets {
+            let Some(budget) = budget.filter(|budget| budget.blocks_always()) else { continue };
+            let message = format!(
+                "{budget} blocks every voluntary eviction, however many pods there are: node drains and upgrades wait \
+                 until the budget is changed"
+            );
+            let finding = Finding::new(Self::META.id, format!("/spec/{field}"), message);
+            findings.push(finding.mend(format!("spec:\n  maxUnavailable: 1  # in place of {budget}")));
         }
     }
 }

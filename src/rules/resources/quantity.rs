@@ -211,6 +211,7 @@ mod tests {
 
     #[test]
     fn h04_what_is_no_quantity() {
+        // Among them `1e`, an exponent without digits, though `1E` is exa.
         for text in [
             "",
             "+",
@@ -240,7 +241,6 @@ mod tests {
             "NaN",
             "1e99999999999999999999",
         ] {
-            // `1e` alone has no exponent; `1E` is exa.
             assert_eq!(milli(text), None, "{text:?}");
         }
     }
