@@ -8,10 +8,5 @@ use crate::engine::facts::{Facts, Needs};
 pub trait FactSource: Send + Sync {
     /// Looks up what is needed, all of it in `namespace`, and answers by the deadline with what it knows by then:
     /// what it could not find out is unknown, never an error.
-    fn gather<'a>(
-        &'a self,
-        namespace: &'a str,
-        needs: Needs,
-        deadline: tokio::time::Instant,
-    ) -> BoxFuture<'a, Facts>;
+    fn gather<'a>(&'a self, namespace: &'a str, needs: Needs, deadline: tokio::time::Instant) -> BoxFuture<'a, Facts>;
 }

@@ -51,10 +51,7 @@ fn a04_patch_and_type_stand_together_in_standard_base64() {
     let patch = r#"[{"op":"add","path":"/a","value":"??>>"}]"#;
     let response = answer(&Response { patch: Some(patch), ..Response::allow(Version::V1, "u") });
     assert_eq!(response["response"]["patchType"], "JSONPatch");
-    assert_eq!(
-        response["response"]["patch"],
-        "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6Ij8/Pj4ifV0="
-    );
+    assert_eq!(response["response"]["patch"], "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6Ij8/Pj4ifV0=");
 }
 
 #[test]

@@ -1,1 +1,3 @@
+//! The server, asked over TLS as an API server asks it.
 
+mod traps;
