@@ -1,14 +1,11 @@
 //! How workloads replace their pods: IntOrString, rounding per kind, and the plan that rules on rollouts share.
 
-use crate::engine::context::Context;
+mod int_or_percent;
+mod no_room;
+mod plan;
+mod rounding;
 
-/// How a workload will replace its pods.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RollPlan {}
-
-impl RollPlan {
-    /// Plans from what the author set, the policy and the facts.
-    pub fn plan(_context: &Context<'_>) -> Option<RollPlan> {
-        None
-    }
-}
+pub use int_or_percent::IntOrPercent;
+pub use no_room::NoRoom;
+pub use plan::{Bounds, RollPlan, Rolling, UpdateType};
+pub use rounding::{Resolved, resolve};

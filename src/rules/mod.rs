@@ -5,6 +5,7 @@ pub mod disruption;
 pub mod images;
 pub mod probes;
 pub mod resources;
+pub mod rollout;
 pub mod termination;
 
 use crate::engine::rule::{AnyRule, Entry};
@@ -12,10 +13,12 @@ use crate::engine::rule::{AnyRule, Entry};
 /// Every rule, sorted by id.
 pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
+    &Entry::<rollout::default_rolling_update::DefaultRollingUpdate>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
+    &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
 ];

@@ -1,0 +1,168 @@
+//! Why a surge pod cannot be counted on (TRAPS C08, C09, C20).
+
+use std::fmt;
+
+use crate::engine::facts::{Known, Quota, Reason};
+use crate::engine::pod::{Class, Template};
+use crate::engine::text::quoted;
+
+/// Why a pod beyond the wanted number might find no place, so that a rollout that may take none down first would wait
+/// for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Required pod anti-affinity: the old pods may hold every node.
+    AntiAffinity,
+    /// A topology spread constraint with `whenUnsatisfiable: DoNotSchedule`; its `topologyKey`.
+    Spread(String),
+    /// A container's `hostPort`: the old pod holds it until it is gone.
+    HostPort(i64),
+    /// `hostNetwork: true`: every port of the pod is the node's, declared or not.
+    HostNetwork,
+    /// A volume of a PersistentVolumeClaim, which one node may hold exclusively; the claim's name.
+    Claim(String),
+    /// A ResourceQuota of the namespace on pods, cpu or memory; its name.
+    Quota(String),
+    /// Nobody could tell whether there is such a quota.
+    QuotaUnknown(Reason),
+}
+
+impl NoRoom {
+    /// The first reason found: in the pod template, then in the namespace's quotas.
+    pub fn find(template: &Template<'_>, quotas: &Known<Vec<Quota>>) -> Option<NoRoom> {
+        Self::in_template(template).or_else(|| match quotas {
+            Known::Known(quotas) => {
+                quotas.iter().find(|quota| quota.limits_pods()).map(|quota| NoRoom::Quota(quota.name.clone()))
+            }
+            Known::Absent => None,
+            Known::Unknown(reason) => Some(NoRoom::QuotaUnknown(*reason)),
+        })
+    }
+
+    fn in_template(template: &Template<'_>) -> Option<NoRoom> {
+        let spec = template.spec();
+        let required =
+            spec.at(&["affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]).items();
+        if !required.is_empty() {
+            return Some(NoRoom::AntiAffinity);
+        }
+        let mut spreads = spec["topologySpreadConstraints"].items().iter();
+        if let Some(spread) = spreads.find(|spread| spread["whenUnsatisfiable"].as_str() == Some("DoNotSchedule")) {
+            return Some(NoRoom::Spread(spread["topologyKey"].as_str().unwrap_or_default().to_owned()));
+        }
+        // The scheduler counts the host ports of regular containers and native sidecars.
+        let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
+        let mut ports = running.flat_map(|container| container.value["ports"].items());
+        if let Some(port) = ports.find_map(|port| port["hostPort"].as_i64().filter(|port| *port > 0)) {
+            return Some(NoRoom::HostPort(port));
+        }
+        if spec["hostNetwork"].as_bool() == Some(true) {
+            return Some(NoRoom::HostNetwork);
+        }
+        let mut claims = spec["volumes"].items().iter().map(|volume| &volume["persistentVolumeClaim"]);
+        let claim = claims.find(|claim| claim.as_object().is_some())?;
+        Some(NoRoom::Claim(claim["claimName"].as_str().unwrap_or_default().to_owned()))
+    }
+
+    /// Whether the answer came, or failed to come, from a look-up rather than from the object.
+    pub fn is_lookup(&self) -> bool {
+        matches!(self, NoRoom::Quota(_) | NoRoom::QuotaUnknown(_))
+    }
+}
+
+/// A clause for after "because".
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRoom::AntiAffinity => {
+                f.write_str("the required podAntiAffinity may leave no node for one pod more while the old ones run")
+            }
+            NoRoom::Spread(key) => {
+                let key = quoted(key);
+                write!(
+                    f,
+                    "the topology spread on {key} (whenUnsatisfiable: DoNotSchedule) may leave no node for one pod more"
+                )
+            }
+            NoRoom::HostPort(port) => write!(f, "hostPort {port} is taken on a node until the old pod there is gone"),
+            NoRoom::HostNetwork => {
+                f.write_str("with hostNetwork the ports of a node are taken until the old pod there is gone")
+            }
+            NoRoom::Claim(name) => {
+                let name = quoted(name);
+                write!(f, "the PersistentVolumeClaim {name} may be held by the old pod's node until that pod is gone")
+            }
+            NoRoom::Quota(name) => {
+                let name = quoted(name);
+                write!(f, "ResourceQuota {name} limits pods, cpu or memory and may have no room for one pod more")
+            }
+            NoRoom::QuotaUnknown(reason) => {
+                write!(f, "a ResourceQuota may have no room for one pod more (quotas of the namespace: {reason})")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::document::Value;
+
+    fn find(spec: &str, quotas: &Known<Vec<Quota>>) -> Option<NoRoom> {
+        let text = format!("{{\"spec\":{spec}}}");
+        let object = Value::parse(&text).unwrap();
+        NoRoom::find(&Template { path: &[], value: &object }, quotas)
+    }
+
+    fn in_object(spec: &str) -> Option<NoRoom> {
+        find(spec, &Known::Absent)
+    }
+
+    #[test]
+    fn c20_required_anti_affinity_and_hard_spread() {
+        let affinity = |term| format!(r#"{{"affinity":{{"podAntiAffinity":{{"{term}":[{{"topologyKey":"h"}}]}}}}}}"#);
+        assert_eq!(in_object(&affinity("requiredDuringSchedulingIgnoredDuringExecution")), Some(NoRoom::AntiAffinity));
+        assert_eq!(in_object(&affinity("preferredDuringSchedulingIgnoredDuringExecution")), None);
+        let spread = |when| {
+            format!(r#"{{"topologySpreadConstraints":[{{"topologyKey":"zone","whenUnsatisfiable":"{when}"}}]}}"#)
+        };
+        assert_eq!(in_object(&spread("DoNotSchedule")), Some(NoRoom::Spread("zone".to_owned())));
+        assert_eq!(in_object(&spread("ScheduleAnyway")), None);
+    }
+
+    #[test]
+    fn c08_host_ports_and_host_network() {
+        let ports =
+            r#"{"containers":[{"name":"c","ports":[{"containerPort":80},{"containerPort":9,"hostPort":9100}]}]}"#;
+        assert_eq!(in_object(ports), Some(NoRoom::HostPort(9100)));
+        let sidecar = r#"{"initContainers":[{"name":"s","restartPolicy":"Always","ports":[{"hostPort":1}]}]}"#;
+        assert_eq!(in_object(sidecar), Some(NoRoom::HostPort(1)));
+        assert_eq!(in_object(r#"{"initContainers":[{"name":"i","ports":[{"hostPort":1}]}]}"#), None);
+        assert_eq!(in_object(r#"{"containers":[{"name":"c","ports":[{"hostPort":0}]}]}"#), None);
+        assert_eq!(in_object(r#"{"hostNetwork":true}"#), Some(NoRoom::HostNetwork));
+        assert_eq!(in_object(r#"{"hostNetwork":false}"#), None);
+    }
+
+    #[test]
+    fn c09_claims_but_not_ephemeral_volumes() {
+        let claim =
+            r#"{"volumes":[{"name":"a","emptyDir":{}},{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]}"#;
+        assert_eq!(in_object(claim), Some(NoRoom::Claim("data".to_owned())));
+        assert_eq!(in_object(r#"{"volumes":[{"name":"e","ephemeral":{"volumeClaimTemplate":{}}}]}"#), None);
+    }
+
+    #[test]
+    fn c20_a_quota_and_an_unknown_one_but_the_object_speaks_first() {
+        let quota = |hard: &str| Known::Known(vec![Quota { name: "q".to_owned(), hard: vec![hard.to_owned()] }]);
+        assert_eq!(find("{}", &quota("pods")), Some(NoRoom::Quota("q".to_owned())));
+        assert_eq!(find("{}", &quota("services")), None);
+        let unknown = Known::Unknown(Reason::Forbidden);
+        assert_eq!(find("{}", &unknown), Some(NoRoom::QuotaUnknown(Reason::Forbidden)));
+        assert_eq!(find(r#"{"hostNetwork":true}"#, &unknown), Some(NoRoom::HostNetwork));
+    }
+
+    #[test]
+    fn nonsense_is_no_reason() {
+        let spec = r#"{"affinity":[],"topologySpreadConstraints":{},"containers":null,"volumes":[null,7,"x"],"hostNetwork":"yes"}"#;
+        assert_eq!(in_object(spec), None);
+    }
+}
