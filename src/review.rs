@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::engine::document::Value;
-use crate::engine::kind;
+use crate::engine::kind::{self, Kind};
 use crate::engine::request::{Operation, Request, User};
 
 /// Warnings in one answer; the last then says how many were left out (TRAPS A19).
@@ -198,6 +198,21 @@ impl<'a> Review<'a> {
         Ok(Review { version, uid, body })
     }
 
+    /// The verb.
+    pub fn operation(&self) -> Operation {
+        Operation::parse(&self.body.operation)
+    }
+
+    /// The row of the object's kind, if it is one of ours.
+    pub fn known_kind(&self) -> Option<&'static Kind> {
+        kind::lookup(&self.body.kind.group, &self.body.kind.kind)
+    }
+
+    /// Whether nothing will be stored.
+    pub fn dry_run(&self) -> bool {
+        self.body.dry_run
+    }
+
     /// `request.requestKind` as `group/version/kind`, where it differs from `request.kind` (TRAPS A21).
     pub fn converted_from(&self) -> Option<String> {
         let asked = self.body.request_kind.as_ref().filter(|asked| **asked != self.body.kind)?;
@@ -210,8 +225,8 @@ impl<'a> Review<'a> {
     /// # Errors
     /// An object of a known kind that cannot be read: nested too deeply (TRAPS A24), a number out of range.
     pub fn into_request(self, own_user: Option<&str>) -> Result<Request<'a>, ReviewError> {
+        let decode = self.known_kind().is_some() && self.body.sub_resource.is_empty();
         let body = self.body;
-        let decode = kind::lookup(&body.kind.group, &body.kind.kind).is_some() && body.sub_resource.is_empty();
         let object = |member: &'static str, text: Option<&'a RawValue>| match text {
             Some(text) if decode => Value::parse(text.get())
                 .map(Some)

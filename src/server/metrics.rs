@@ -13,9 +13,8 @@ use crate::engine::request::{Endpoint, Operation};
 use crate::rules::REGISTRY;
 
 /// Seconds; from 50 microseconds, for that is what a review costs, to the API server's own patience.
-const BUCKETS: &[f64] = &[
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-];
+const BUCKETS: &[f64] =
+    &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 
 /// What became of a review; a label value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +122,7 @@ impl Metrics {
             &["endpoint"],
         )?;
         registry.register(Box::new(durations.clone()))?;
-        let duration =
-            |endpoint: Endpoint| durations.get_metric_with_label_values(&[endpoint.as_str()]);
+        let duration = |endpoint: Endpoint| durations.get_metric_with_label_values(&[endpoint.as_str()]);
         let config_lookup_duration = Histogram::with_opts(
             HistogramOpts::new(
                 "plimsoll_config_lookup_duration_seconds",

@@ -140,7 +140,10 @@ fn member(out: &mut String, name: &str, value: &str) {
 
 fn text(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> String {
     let name = request.display_name();
-    let object = [request.namespace.as_str(), name.as_str()].iter().filter(|part| !part.is_empty()).copied();
+    let object = match request.namespace.as_str() {
+        "" => name,
+        namespace => format!("{namespace}/{name}"),
+    };
     let mut out = format!(
         "{} {:<8} {:<5} {} {} {} by {} policy {} {:.1} ms",
         about.at.to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -148,7 +151,7 @@ fn text(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         about.decision.as_str(),
         request.operation.as_str(),
         plain(&request.kind),
-        plain(&object.collect::<Vec<_>>().join("/")),
+        plain(&object),
         plain(&request.user.name),
         about.policy_hash,
         about.duration.as_secs_f64() * 1000.0
