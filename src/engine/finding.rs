@@ -118,6 +118,11 @@ pub struct Fix {
 }
 
 impl Fix {
+    /// A fix that only ever writes where the author's template is new or changed, and says nothing where it may not.
+    pub fn new(claim: impl Into<String>, writes: Vec<(Vec<String>, Value<'static>)>, says: impl Into<String>) -> Self {
+        Fix { claim: claim.into(), writes, says: says.into(), kept_says: None, on_unchanged_template: false }
+    }
+
     /// Id of the rule whose fix it is.
     pub fn rule(&self) -> &str {
         self.claim.split_once('/').map_or(self.claim.as_str(), |(rule, _)| rule)

@@ -139,19 +139,6 @@ pub const TEMPLATED: &[&str] = &[
     "Rollout",
 ];
 
-/// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
-pub const TEMPLATED: &[&str] = &[
-    "Pod",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "ReplicationController",
-    "Rollout",
-];
-
 /// The row of a kind.
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|row| row.kind == kind && row.group == group)

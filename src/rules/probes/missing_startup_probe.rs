@@ -123,15 +123,14 @@ impl Rule for MissingStartupProbe {
             if let Err(why) = &probe {
                 message.push_str(&format!("; nothing is added: {why}"));
             }
-            let fix = probe.ok().map(|(probe, budget)| Fix {
-                claim: format!("{}/{name}", Self::META.id),
-                writes: vec![(container.path(&["startupProbe"]), probe)],
-                says: format!(
+            let fix = probe.ok().map(|(probe, budget)| {
+                let claim = format!("{}/{name}", Self::META.id);
+                let writes = vec![(container.path(&["startupProbe"]), probe)];
+                let says = format!(
                     "container {}: added a startupProbe that grants {budget} s, from its livenessProbe",
                     quoted(name)
-                ),
-                kept_says: None,
-                on_unchanged_template: false,
+                );
+                Fix::new(claim, writes, says)
             });
             findings.push(
                 Finding::new(Self::META.id, container.pointer(&["startupProbe"]), message).container(name).fix(fix),

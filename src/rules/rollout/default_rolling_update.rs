@@ -232,11 +232,9 @@ fn writes(rolling: &Rolling) -> Option<Vec<(&'static str, IntOrPercent)>> {
 
 fn fix(rolling: &Rolling, writes: &[(&'static str, IntOrPercent)], default: &str) -> Fix {
     let words: Vec<String> = writes.iter().map(|(name, value)| format!("{name} to {value}")).collect();
-    Fix {
-        claim: DefaultRollingUpdate::META.id.to_owned(),
-        writes: writes.iter().map(|(name, value)| (rolling.path(name), value.to_value())).collect(),
-        says: format!("set {} (maxUnavailable was {default})", words.join(" and ")),
-    }
+    let writes = writes.iter().map(|(name, value)| (rolling.path(name), value.to_value())).collect();
+    let says = format!("set {} (maxUnavailable was {default})", words.join(" and "));
+    Fix::new(DefaultRollingUpdate::META.id, writes, says)
 }
 
 fn count(replicas: i64) -> String {

@@ -171,13 +171,10 @@ impl Rule for MissingPreStop {
             match plan {
                 Ok(seconds) => {
                     let sleep = object([("sleep", object([("seconds", Value::from(*seconds))]))]);
-                    finding.fix = Some(Fix {
-                        claim: format!("{}/{name}", Self::META.id),
-                        writes: vec![(container.path(&["lifecycle", "preStop"]), sleep)],
-                        says: format!("container {}: added a preStop sleep of {seconds} s", quoted(name)),
-                        kept_says: None,
-                        on_unchanged_template: false,
-                    });
+                    let claim = format!("{}/{name}", Self::META.id);
+                    let says = format!("container {}: added a preStop sleep of {seconds} s", quoted(name));
+                    let writes = vec![(container.path(&["lifecycle", "preStop"]), sleep)];
+                    finding.fix = Some(Fix::new(claim, writes, says));
                 }
                 Err(why) => finding.stopped_by_lookup = why.is_lookup(),
             }

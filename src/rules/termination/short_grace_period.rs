@@ -145,16 +145,10 @@ impl Rule for ShortGracePeriod {
             return;
         };
         if plan.planned_grace > grace {
-            found.fix = Some(Fix {
-                claim: Self::META.id.to_owned(),
-                writes: vec![(template.path(&below), Value::from(plan.planned_grace))],
-                says: format!(
-                    "raised terminationGracePeriodSeconds from the default {grace} to {}",
-                    plan.planned_grace
-                ),
-                kept_says: None,
-                on_unchanged_template: false,
-            });
+            let writes = vec![(template.path(&below), Value::from(plan.planned_grace))];
+            let says =
+                format!("raised terminationGracePeriodSeconds from the default {grace} to {}", plan.planned_grace);
+            found.fix = Some(Fix::new(Self::META.id, writes, says));
         }
         findings.push(found);
     }

@@ -1,0 +1,111 @@
+//! The policy ConfigMap, while the server runs.
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, RELEASE, SYSTEM};
+use crate::manifests::{config, safe, set};
+
+fn latest(name: &str) -> Value {
+    set(safe(name), "/spec/template/spec/containers/0/image", "reg.example/app:latest")
+}
+
+/// Replaces a piece of the policy's text as an administrator would with an editor.
+fn edit(case: &Case, from: &str, to: &str) -> String {
+    let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
+    let name = format!("{RELEASE}-policy");
+    let map = kubectl.get(&format!("configmap/{name}"));
+    let text = map["data"]["policy.yaml"].as_str().unwrap();
+    assert!(text.contains(from), "{from:?} is not in\n{text}");
+    let patch = json!({"data": {"policy.yaml": text.replacen(from, to, 1)}});
+    kubectl.ok(&["patch", "configmap", &name, "--type=merge", "-p", &patch.to_string()]);
+    text.to_owned()
+}
+
+fn hash(case: &Case) -> String {
+    let series = case.server.series("plimsoll_policy_info");
+    series.iter().filter(|(_, value)| *value == 1.0).map(|(labels, _)| labels["hash"].clone()).collect()
+}
+
+pub fn a_changed_policy_is_followed_within_seconds() {
+    let case = Case::new("policy");
+    let before = hash(&case);
+    let count = case.count();
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &latest("web"));
+    assert_eq!(denied.code, 1, "{denied:?}");
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment deny"]);
+
+    edit(&case, "enforcement: enforce", "enforcement: warn");
+    case.wait("the new policy", || {
+        let now = hash(&case);
+        if now == before { Err(now) } else { Ok(()) }
+    });
+    let count = case.count();
+    let allowed = case.kubectl.run_with(&["create", "-f", "-"], &latest("web"));
+    assert_eq!(allowed.code, 0, "{allowed:?}");
+    assert!(allowed.stderr.contains("mutable-image-tag"), "a warning instead: {allowed:?}");
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
+    assert_eq!(case.generation("deployment/web"), 1);
+    case.rolled_out("web");
+    assert_eq!(case.replica_sets("web").len(), 1);
+}
+
+pub fn a_broken_policy_changes_nothing() {
+    let case = Case::new("policy-broken");
+    let before = hash(&case);
+    let failures = case.server.total("plimsoll_policy_reload_failures_total");
+    let text = edit(&case, "sleepSeconds: 10", "sleepSeconds: ten");
+    case.wait("the refusal of the new policy", || {
+        let now = case.server.total("plimsoll_policy_reload_failures_total");
+        if now > failures { Ok(()) } else { Err(now.to_string()) }
+    });
+    let path = "spec.rules.missing-pre-stop.params.sleepSeconds";
+    assert!(case.server.process.log().contains(path), "{}", case.server.process.log_tail(10));
+    assert_eq!(hash(&case), before);
+
+    let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
+    let map = format!("{RELEASE}-policy");
+    for broken in [json!({"data": {"policy.yaml": ""}}), json!({"data": null})] {
+        kubectl.ok(&["patch", "configmap", &map, "--type=merge", "-p", &broken.to_string()]);
+    }
+    kubectl.ok(&["delete", "configmap", &map]);
+    let count = case.count();
+    let denied = case.kubectl.run_with(&["create", "-f", "-"], &latest("web"));
+    assert_eq!(denied.code, 1, "{denied:?}");
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment deny"]);
+    assert_eq!(hash(&case), before);
+    assert_eq!(case.server.admin_get("/readyz").unwrap().0, 200);
+
+    // And a good one that comes back under the same name is followed.
+    let good = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": map},
+        "data": {"policy.yaml": text.replacen("enforcement: enforce", "enforcement: warn", 1)},
+    });
+    kubectl.ok_with(&["create", "-f", "-"], &good);
+    case.wait("the repaired policy", || {
+        let now = hash(&case);
+        if now == before { Err(now) } else { Ok(()) }
+    });
+    case.kubectl.ok_with(&["create", "-f", "-"], &latest("web"));
+    assert_eq!(case.generation("deployment/web"), 1);
+}
+
+pub fn break_glass_turns_denials_into_warnings() {
+    let case = Case::new("break-glass");
+    case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+    let create = ["create", "-f", "-", "--as=on-call", "--as-group=system:masters"];
+    let count = case.count();
+    let denied = case.kubectl.run_with(&create, &latest("web"));
+    assert_eq!(denied.code, 1, "an administrator is not exempt: {denied:?}");
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment deny"]);
+
+    let mut emergency = create.to_vec();
+    emergency.push("--as-group=platform-breakglass");
+    let count = case.count();
+    let allowed = case.kubectl.run_with(&emergency, &latest("web"));
+    assert_eq!(allowed.code, 0, "{allowed:?}");
+    assert!(allowed.stderr.contains("mutable-image-tag"), "{allowed:?}");
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
+    case.rolled_out("web");
+    assert_eq!(case.generation("deployment/web"), 1);
+    assert_eq!(case.replica_sets("web").len(), 1);
+}
