@@ -1,1 +1,4 @@
+//! The server: the real router over real TLS, the real binary, and a fake API server behind it.
+
 mod cluster;
+mod traps;

@@ -1,0 +1,5 @@
+//! The traps of admission webhooks, one file a group, one function (or a few) a trap.
+
+mod b;
+mod door;
+mod world;
