@@ -11,6 +11,7 @@ use axum::routing::get;
 
 use super::App;
 use super::drain::Phase;
+use super::metrics::PolicyState;
 
 /// The admin router. Liveness never depends on the API server: a restart would mend nothing (TRAPS I13).
 pub fn router(app: Arc<App>) -> Router {
@@ -42,7 +43,11 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     let policy = app.config.decider.policy();
-    match app.config.metrics.render(policy.as_ref().map(|policy| policy.hash.as_str())) {
+    let state = PolicyState {
+        hash: policy.as_ref().map(|policy| policy.hash.as_str()),
+        reload_failures: (app.config.policy_reload_failures)(),
+    };
+    match app.config.metrics.render(state) {
         Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }

@@ -72,6 +72,8 @@ pub struct Condition {
 pub struct Config {
     /// What decides.
     pub decider: Arc<dyn Decide>,
+    /// How many policies were refused while an older one stayed in force, asked at each scrape.
+    pub policy_reload_failures: Box<dyn Fn() -> u64 + Send + Sync>,
     /// What else must be there before it can.
     pub conditions: Vec<Condition>,
     /// Where is counted.
