@@ -13,12 +13,13 @@ use tokio_rustls::TlsAcceptor;
 pub use args::Args;
 
 use super::logging;
-use crate::cluster::FactSource;
-use crate::engine::facts::{Facts, Known, Reason, ServerVersion};
-use crate::engine::finding::Action;
-use crate::policy::Policy;
-use crate::rules;
-use crate::server::decide::{Constant, Engine, PolicySource};
+use crate::cluster::dir::Dir;
+use crate::cluster::{self, FactSource, Offline, live};
+use crate::config::digest::{DigestKey, KeyError};
+use crate::engine::facts::ServerVersion;
+use crate::policy::source::{self, ConfigMapSource, FileSource};
+use crate::policy::{self, Policy, Store};
+use crate::server::decide::Engine;
 use crate::server::drain::{Drain, Phase, Signals};
 use crate::server::lines::Lines;
 use crate::server::listen::{self, Tls};
@@ -70,8 +71,17 @@ pub enum Error {
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
     /// There is no valid policy to start with (TRAPS I14).
-    #[error("policy: {0}")]
-    Policy(String),
+    #[error(transparent)]
+    Policy(#[from] source::Error),
+    /// The baseline cannot be compiled.
+    #[error(transparent)]
+    Baseline(#[from] policy::Error),
+    /// There is no cluster, or no folder that stands for it.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// The key for digests of Secrets.
+    #[error(transparent)]
+    DigestKey(#[from] KeyError),
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -94,30 +104,55 @@ pub fn run(args: &Args) -> Result<(), Error> {
     served
 }
 
-/// The policy in force and how it fared.
-struct PolicyFeed {
-    current: PolicySource,
-    reload_failures: Box<dyn Fn() -> u64 + Send + Sync>,
-}
+/// How often a policy file is looked at; two looks must agree before it counts.
+const POLICY_FILE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// SEAM: where the policy comes from. Standalone: `--policy FILE` or the baseline; else the ConfigMap.
-async fn policy_feed(args: &Args) -> Result<PolicyFeed, Error> {
-    if args.policy.is_some() || args.policy_configmap.is_some() {
-        return Err(Error::Policy("this build reads no policy yet, it serves the baseline with --standalone".into()));
+/// Loads the policy and goes on watching where it comes from. Standalone: `--policy FILE` or the baseline; else the
+/// ConfigMap.
+async fn policy_store(args: &Args, client: Option<&kube::Client>) -> Result<Arc<Store>, Error> {
+    let store = Arc::new(Store::new());
+    if let (Some((namespace, name)), Some(client)) = (args.policy_configmap_name(), client) {
+        let source = ConfigMapSource::new(client.clone(), namespace, name);
+        source.load(&store).await?;
+        let watched = store.clone();
+        tokio::spawn(async move { source.watch(&watched).await });
+    } else if let Some(file) = &args.policy {
+        let source = FileSource::new(file);
+        source.load(&store).await?;
+        let watched = store.clone();
+        tokio::spawn(async move { source.watch(&watched, POLICY_FILE_INTERVAL).await });
+    } else {
+        return Ok(Arc::new(Store::with(Policy::baseline()?)));
     }
-    let settings: Vec<(&str, Action, bool, serde_json::Value)> = rules::REGISTRY
-        .iter()
-        .map(|rule| (rule.meta().id, rule.meta().baseline, rule.meta().baseline_fix, rule.default_params()))
-        .collect();
-    let policy = Arc::new(Policy::of(&settings).map_err(|error| Error::Policy(error.message))?);
-    Ok(PolicyFeed { current: Arc::new(move || Some(policy.clone())), reload_failures: Box::new(|| 0) })
+    Ok(store)
 }
 
-/// SEAM: where facts come from, and what must be known of the cluster before anything is decided.
-async fn fact_source(args: &Args) -> Result<(Arc<dyn FactSource>, Vec<Condition>), Error> {
-    let version = args.kube_version.unwrap_or(ServerVersion::NEWEST);
-    let facts = Facts { server_version: Known::Known(version), ..Facts::unknown(Reason::NotAsked) };
-    Ok((Arc::new(Constant(facts)), Vec::new()))
+/// Where facts come from: the live cluster, a folder of manifests, or nowhere.
+async fn fact_source(
+    args: &Args,
+    config: Option<kube::Config>,
+    metrics: &Metrics,
+) -> Result<Arc<dyn FactSource>, Error> {
+    let digest_key = match &args.digest_key_file {
+        // Anyone who reaches the port can ask, and a digest tells whether a Secret changed (TRAPS J01).
+        Some(file) if args.standalone || args.allow_unauthenticated_secret_lookups => Some(DigestKey::read(file)?),
+        Some(_) => {
+            let flag = "--allow-unauthenticated-secret-lookups";
+            tracing::warn!("Secrets are not looked up: callers are not authenticated, and {flag} is not given");
+            None
+        }
+        None => None,
+    };
+    if let Some(config) = config {
+        let lookup_duration = Some(metrics.config_lookup_duration.clone());
+        let options = live::Options { kube_version: args.kube_version, digest_key, lookup_duration };
+        return Ok(Arc::new(live::Live::start(config, options)?));
+    }
+    let kube_version = args.kube_version.unwrap_or(ServerVersion::NEWEST);
+    match &args.cluster_dir {
+        Some(dir) => Ok(Arc::new(Dir::open(dir.clone(), kube_version, digest_key).map_err(cluster::Error::from)?)),
+        None => Ok(Arc::new(Offline { kube_version })),
+    }
 }
 
 /// The certificate's files: those given, or standalone new ones for localhost.
@@ -144,8 +179,11 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
 
 async fn serve(args: &Args, metrics: Arc<Metrics>, lines: Lines, format: Format) -> Result<(), Error> {
     let signals = Signals::install().map_err(|problem| Error::System { action: "listen to signals", problem })?;
-    let policy = policy_feed(args).await?;
-    let (facts, conditions) = fact_source(args).await?;
+    let config = if args.standalone { None } else { Some(live::client_config(args.kubeconfig.as_deref()).await?) };
+    let client = config.clone().map(kube::Client::try_from).transpose();
+    let client = client.map_err(|error| cluster::Error::Client(Box::new(error)))?;
+    let policy = policy_store(args, client.as_ref()).await?;
+    let facts = fact_source(args, config, &metrics).await?;
     let files = certificate_files(args)?;
     let pair = files.load(SystemTime::now())?;
     metrics.certificate_not_after.set(pair.not_after);
@@ -156,9 +194,9 @@ async fn serve(args: &Args, metrics: Arc<Metrics>, lines: Lines, format: Format)
 
     let drain = Drain::default();
     let app = App::new(Config {
-        decider: Arc::new(Engine::new(policy.current, facts, metrics.clone())),
-        policy_reload_failures: policy.reload_failures,
-        conditions,
+        decider: Arc::new(Engine::new(policy.clone(), facts.clone())),
+        policy: policy.clone(),
+        conditions: vec![Condition { name: "cluster", missing: Box::new(move || facts.ready().err()) }],
         metrics: metrics.clone(),
         lines,
         format,

@@ -33,10 +33,15 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     };
     let policy = app.config.decider.policy();
     line("policy", if policy.is_some() { None } else { Some("none is loaded yet") });
+    // The last good one decides: no reason to take this replica out, but one to tell.
+    let trouble = app.config.policy.trouble();
     for condition in &app.config.conditions {
         line(condition.name, (condition.missing)().as_deref());
     }
     line("serving", if app.config.drain.phase() == Phase::Serving { None } else { Some("leaving") });
+    if let Some(trouble) = trouble {
+        text.push_str(&format!("policy, last update: {trouble}\n"));
+    }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, text).into_response()
 }
@@ -45,7 +50,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
     let policy = app.config.decider.policy();
     let state = PolicyState {
         hash: policy.as_ref().map(|policy| policy.hash.as_str()),
-        reload_failures: (app.config.policy_reload_failures)(),
+        reload_failures: app.config.policy.failures(),
     };
     match app.config.metrics.render(state) {
         Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),

@@ -19,10 +19,8 @@ const BUCKETS: &[f64] =
 /// What became of a review; a label value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed as it stands.
+    /// Allowed, with a patch or without one: `plimsoll_fixes_total` counts the fixes.
     Allow,
-    /// Allowed, with a patch.
-    Patch,
     /// Denied.
     Deny,
     /// Deciding panicked: allowed by `/mutate`, left to failurePolicy by `/validate`.
@@ -34,7 +32,6 @@ impl Decision {
     pub fn as_str(self) -> &'static str {
         match self {
             Decision::Allow => "allow",
-            Decision::Patch => "patch",
             Decision::Deny => "deny",
             Decision::Panic => "panic",
         }
@@ -57,7 +54,7 @@ pub struct Counted {
 }
 
 const OPERATIONS: usize = 5;
-const DECISIONS: usize = 4;
+const DECISIONS: usize = 3;
 const ACTIONS: usize = 4;
 
 /// All metrics of the process, in one registry.
@@ -289,7 +286,7 @@ mod tests {
             endpoint: Endpoint::Mutate,
             operation: Operation::Create,
             kind: kind::lookup("apps", "Deployment"),
-            decision: Decision::Patch,
+            decision: Decision::Allow,
             dry_run: false,
         };
         metrics.review(counted, 0.000_07);
@@ -297,7 +294,7 @@ mod tests {
         metrics.review(Counted { kind: None, decision: Decision::Allow, dry_run: true, ..counted }, 0.1);
         let text = metrics.render(PolicyState { hash: Some("abc"), reload_failures: 2 }).unwrap();
         for line in [
-            r#"plimsoll_reviews_total{decision="patch",dry_run="false",endpoint="mutate",kind="Deployment",operation="CREATE"} 2"#,
+            r#"plimsoll_reviews_total{decision="allow",dry_run="false",endpoint="mutate",kind="Deployment",operation="CREATE"} 2"#,
             r#"plimsoll_reviews_total{decision="allow",dry_run="true",endpoint="mutate",kind="other",operation="CREATE"} 1"#,
             r#"plimsoll_review_duration_seconds_bucket{endpoint="mutate",le="0.00005"} 0"#,
             r#"plimsoll_review_duration_seconds_bucket{endpoint="mutate",le="0.0001"} 2"#,
@@ -314,7 +311,7 @@ mod tests {
         let metrics = Metrics::new().unwrap();
         let operations =
             [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect, Operation::Other];
-        let decisions = [Decision::Allow, Decision::Patch, Decision::Deny, Decision::Panic];
+        let decisions = [Decision::Allow, Decision::Deny, Decision::Panic];
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
             for operation in operations {
                 for kind in KINDS.iter().map(Some).chain([None]) {

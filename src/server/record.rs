@@ -127,7 +127,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     let _ = write!(
         out,
         ",\"opsCount\":{},\"durationMs\":{:.3}}}",
-        if about.decision == Decision::Patch { verdict.patch_ops } else { 0 },
+        verdict.patch_ops,
         about.duration.as_secs_f64() * 1000.0
     );
     out
