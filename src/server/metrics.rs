@@ -325,7 +325,7 @@ mod tests {
         }
         let text = metrics.render(PolicyState::default()).unwrap();
         let series: Vec<_> = text.lines().filter(|line| line.starts_with("plimsoll_reviews_total{")).collect();
-        assert_eq!(series.len(), 2 * 5 * (KINDS.len() + 1) * 4 * 2);
+        assert_eq!(series.len(), 2 * 5 * (KINDS.len() + 1) * decisions.len() * 2);
         assert!(series.iter().all(|line| line.ends_with(" 1")));
     }
 }
