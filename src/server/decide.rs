@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chrono::Utc;
 use futures::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout_at};
 
@@ -73,6 +74,7 @@ impl Decide for Engine {
         async move {
             let needs = engine::needs(endpoint, policy, request);
             let facts = self.gather(&request.namespace, needs, deadline).await;
+            let facts = Facts { today: Some(Utc::now().date_naive()), ..facts };
             engine::evaluate(endpoint, policy, request, &facts)
         }
         .boxed()

@@ -81,6 +81,9 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         if judged.old {
             out.push_str(",\"old\":true");
         }
+        if let Some(exception) = &judged.exception {
+            member(&mut out, "exception", exception);
+        }
         out.push('}');
     }
     out.push(']');
