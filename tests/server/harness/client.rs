@@ -137,6 +137,7 @@ impl<'r> Client<'r> {
     pub fn connect_with(runtime: &'r Runtime, address: SocketAddr, config: ClientConfig) -> io::Result<Self> {
         runtime.block_on(async {
             let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
             let name = ServerName::try_from("localhost").unwrap();
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
             let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();

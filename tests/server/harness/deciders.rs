@@ -87,7 +87,7 @@ impl Decide for Gated {
     }
 }
 
-/// A verdict that says everything at once: denial, patch, warnings, findings. What of it goes out depends on the webhook.
+/// A verdict that says everything at once; what of it goes out depends on the webhook.
 pub fn everything() -> Verdict {
     let judged = |rule, action| Judged {
         finding: Finding::new(rule, "/spec/template", "value hunter2").container("app"),

@@ -144,7 +144,7 @@ impl Write for Log {
     }
 }
 
-/// A pair for localhost and an authority that tests trust without looking: which one it is, is asserted where it matters.
+/// A fresh pair for localhost. Clients trust any; which one it is, is asserted where it matters.
 pub fn localhost() -> Minted {
     mint(&["localhost".to_owned(), "127.0.0.1".to_owned()], SystemTime::now(), Duration::from_secs(86_400)).unwrap()
 }

@@ -51,7 +51,7 @@ struct Volume {
 impl Volume {
     fn new() -> Self {
         let mut volume = Volume { folder: tempfile::tempdir().unwrap(), version: 0 };
-        volume.swap(|folder| write_pair(folder));
+        volume.swap(write_pair);
         for name in ["tls.crt", "tls.key"] {
             symlink(Path::new("..data").join(name), volume.folder.path().join(name)).unwrap();
         }
