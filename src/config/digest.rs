@@ -212,6 +212,8 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn map(members: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -321,5 +323,19 @@ mod tests {
         let unknown = reference(Source::ConfigMap, "b", &[]);
         let digests = [known, (unknown.clone(), Known::Unknown(Reason::TimedOut))];
         assert_eq!(combine(&digests), Err((unknown, Reason::TimedOut)));
+    }
+
+    proptest! {
+        #[test]
+        fn f07_digests_are_equal_only_where_contents_are(
+            a in prop::collection::btree_map("[a=;1]{0,3}", "[a=;1]{0,3}", 0..3),
+            b in prop::collection::btree_map("[a=;1]{0,3}", "[a=;1]{0,3}", 0..3),
+        ) {
+            let digest = |data: &BTreeMap<String, String>| {
+                let content = Content::config_map(data.clone(), BTreeMap::new()).unwrap();
+                content.digest(&reference(Source::ConfigMap, "cfg", &[]), "ns1", None)
+            };
+            prop_assert_eq!(digest(&a) == digest(&b), a == b);
+        }
     }
 }

@@ -20,14 +20,20 @@ pub enum Category {
     Disruption,
     /// Container images.
     Images,
+    /// Services and the ports they send to.
+    Network,
     /// Liveness, readiness and startup probes.
     Probes,
     /// Requests and limits.
     Resources,
     /// How a workload replaces its pods.
     Rollout,
+    /// How many pods there are, and who says so.
+    Scaling,
     /// How a pod ends.
     Termination,
+    /// What kind of object runs the pods.
+    Workload,
 }
 
 impl Category {
@@ -37,10 +43,13 @@ impl Category {
             Category::Config => "config",
             Category::Disruption => "disruption",
             Category::Images => "images",
+            Category::Network => "network",
             Category::Probes => "probes",
             Category::Resources => "resources",
             Category::Rollout => "rollout",
+            Category::Scaling => "scaling",
             Category::Termination => "termination",
+            Category::Workload => "workload",
         }
     }
 }

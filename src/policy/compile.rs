@@ -12,7 +12,7 @@ use super::profile::{self, Profiles};
 use super::rule_set::RuleSet;
 use super::{Policy, Setting};
 use crate::engine::finding::Action;
-use crate::engine::rule::AnyRule;
+use crate::engine::rule::{AnyRule, Meta};
 
 /// The rules that a policy can name: [`crate::rules::REGISTRY`], or a test's own.
 #[derive(Clone, Copy)]
@@ -25,6 +25,9 @@ impl Catalogue {
 
     /// Complains about an id that no rule has.
     pub(super) fn refuse_unknown(self, report: &mut Report<'_>, path: &Path, id: &str) {
+        if report.is_full() {
+            return;
+        }
         let ids: Vec<&str> = self.0.iter().map(|rule| rule.meta().id).collect();
         report.refuse_key(path, format!("no rule is called `{}`", shorten(id)), suggest(id, &ids, "the rules are"));
     }
@@ -240,24 +243,17 @@ fn check_rule(
     newer: bool,
 ) {
     let meta = rule.meta();
-    let has = |member| report.tree.find(&path.key(member)).node.is_some();
-    // An action or fix that was refused already is there, though not in `said`.
-    let without_action = extends == Extends::None && said.action.is_none() && !has("action");
-    let told = report.tree.find(path).node.is_none_or(Node::is_dropped);
-    if without_action && !told {
+    let action_at = path.key("action");
+    // An action that was refused already is there, though not in `said`.
+    let has_action = report.tree.find(&action_at).node.is_some();
+    if extends == Extends::None && said.action.is_none() && !has_action {
         let mend = "write `action: deny`, `warn`, `audit` or `off`";
         report.refuse_key(path, "there is no action, and `extends: none` gives it none", mend);
-    } else if said.fix == Some(true) && !meta.fixable {
-        report.refuse(&path.key("fix"), format!("{} has no fix", meta.id), "leave `fix` out");
-    } else if said.fix == Some(true) && action == Action::Off {
-        let mend = "give it another action or leave `fix` out";
-        report.refuse(&path.key("fix"), "a rule whose action is off fixes nothing", mend);
+    } else if said.fix == Some(true) {
+        check_fix(report, path, meta, action);
     }
     if newer && said.action == Some(Action::Deny) {
-        let place = if has("action") { path.key("action") } else { path.clone() };
-        let message =
-            format!("the rule came with rule set {}, after the policy's `ruleSet`: it could not deny", meta.since);
-        report.refuse(&place, message, format!("set `ruleSet: \"{}\"`, or `warn` here", meta.since));
+        refuse_newer(report, if has_action { &action_at } else { path }, meta);
     }
     if let Err(invalid) = rule.parse_params(said.params.clone().into()) {
         let complaint = Complaint::read(&invalid.message);
@@ -268,6 +264,24 @@ fn check_rule(
             _ => report.refuse(&params, message, mend),
         }
     }
+}
+
+/// Complains where `fix: true` has no effect.
+pub(super) fn check_fix(report: &mut Report<'_>, rule: &Path, meta: &Meta, action: Action) {
+    let refused_action = report.tree.find(&rule.key("action")).node.is_some_and(Node::is_discarded);
+    if !meta.fixable {
+        report.refuse(&rule.key("fix"), format!("{} has no fix", meta.id), "leave `fix` out");
+    } else if action == Action::Off && !refused_action {
+        let mend = "give it another action or leave `fix` out";
+        report.refuse(&rule.key("fix"), "a rule whose action is off fixes nothing", mend);
+    }
+}
+
+/// Complains about a deny of a rule that the policy's rule set does not have (TRAPS I24).
+pub(super) fn refuse_newer(report: &mut Report<'_>, path: &Path, meta: &Meta) {
+    let message =
+        format!("the rule came with rule set {}, after the policy's `ruleSet`: it could not deny", meta.since);
+    report.refuse(path, message, format!("set `ruleSet: \"{}\"`, or `warn` here", meta.since));
 }
 
 /// First 12 hex digits of the SHA-256 over all that decides, defaults filled in: comments, order and spelling of the

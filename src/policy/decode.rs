@@ -1,6 +1,6 @@
 //! From the tree to the model, telling every fault and not only the first.
 //!
-//! serde stops at its first error. So what it complains about is dropped from the tree and it reads again, until
+//! serde stops at its first error. So what it complains about is discarded from the tree and it reads again, until
 //! nothing is left to complain about: names and types are said once, in [`super::model`], and no second list of keys
 //! has to be kept in step with it.
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Place, Problem};
 use super::node::{Content, Node};
-use super::path::{Path, Segment, shorten};
+use super::path::{Path, Segment, plain, shorten};
 
 /// More problems than this are not told; the rest shows after the first are mended.
 const MAX_PROBLEMS: usize = 50;
@@ -24,21 +24,32 @@ impl<'t> Report<'t> {
         Report { tree, problems: Vec::new() }
     }
 
+    /// Whether no more problems are taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
     /// Complains about the value at this path, or, where there is none, about its absence.
     pub(super) fn refuse(&mut self, path: &Path, message: impl Into<String>, mend: impl Into<String>) {
+        if self.is_full() {
+            return;
+        }
         let found = self.tree.find(path);
         self.push(found.value, found.path, message.into(), mend.into());
     }
 
     /// Complains about the key at this path.
     pub(super) fn refuse_key(&mut self, path: &Path, message: impl Into<String>, mend: impl Into<String>) {
+        if self.is_full() {
+            return;
+        }
         let found = self.tree.find(path);
         self.push(found.key, found.path, message.into(), mend.into());
     }
 
     fn push(&mut self, place: Option<Place>, path: Path, message: String, mend: String) {
         let problem = Problem { place, path: path.to_string(), message, mend };
-        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
+        if !self.is_full() && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
@@ -49,7 +60,7 @@ impl<'t> Report<'t> {
         self.problems
     }
 
-    /// Complains about doubled keys and keys without a value, whatever they mean, and drops them.
+    /// Complains about doubled keys and keys without a value, whatever they mean, and discards them.
     pub(super) fn check_members(&mut self) {
         self.members_below(self.tree, &Path::default());
     }
@@ -68,7 +79,7 @@ impl<'t> Report<'t> {
                         let before = first.place.map(|place| format!(" (first in line {})", place.line));
                         let message = format!("the key is there twice{}", before.unwrap_or_default());
                         self.push(member.place, path, message, "keep one of them".to_owned());
-                        member.node.drop();
+                        member.node.discard();
                     } else {
                         self.member(&member.node, member.place, path);
                     }
@@ -82,7 +93,7 @@ impl<'t> Report<'t> {
         match node.content {
             Content::Null => {
                 self.push(place, path, "there is no value".to_owned(), "write one or leave the key out".to_owned());
-                node.drop();
+                node.discard();
             }
             _ => self.members_below(node, &path),
         }
@@ -98,11 +109,11 @@ impl<'t> Report<'t> {
             let mut path = Path::from(error.path());
             let complaint = Complaint::read(&error.inner().to_string());
             // The node to go on without: the one complained about, or the one that lacks a member.
-            let drop = match &complaint {
+            let discard = match &complaint {
                 Complaint::Missing(member) => {
                     let container = self.tree.find(&path).node;
-                    let dropped = container.and_then(|node| node.member(member)).is_some();
-                    if !dropped {
+                    let discarded = container.and_then(|node| node.member(member)).is_some();
+                    if !discarded {
                         self.refuse(&path.key(member), "it is missing", format!("write `{member}: …`"));
                     }
                     container
@@ -124,9 +135,9 @@ impl<'t> Report<'t> {
                     self.tree.find(&path).node
                 }
             };
-            match drop {
-                // Without the root there is nothing left; a node dropped before was no progress.
-                Some(node) if !std::ptr::eq(node, self.tree) && !node.is_dropped() => node.drop(),
+            match discard {
+                // Without the root there is nothing left; a node discarded before was no progress.
+                Some(node) if !std::ptr::eq(node, self.tree) && !node.is_discarded() => node.discard(),
                 _ => return None,
             }
         }
@@ -169,7 +180,7 @@ impl Complaint {
                 };
                 other(format!("expected {}, found {}", kind(expected), shorten(found)), mend)
             }
-            None => other(shorten(message), ""),
+            None => other(plain(message), ""),
         }
     }
 

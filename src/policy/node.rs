@@ -8,7 +8,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 
 use super::error::{Place, Problem};
-use super::path::{Path, Segment};
+use super::path::{Path, Segment, plain};
 
 /// One value.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Node {
     pub(super) place: Option<Place>,
     pub(super) content: Content,
     /// Already complained about: read no further, so that the rest can be.
-    dropped: Cell<bool>,
+    discarded: Cell<bool>,
 }
 
 /// What a value is.
@@ -40,7 +40,7 @@ pub(super) struct Member {
 
 /// Where a path leads.
 pub(super) struct Found<'t> {
-    /// The path with the indices of the text, nodes that were dropped counted too.
+    /// The path with the indices of the text, nodes that were discarded counted too.
     pub(super) path: Path,
     /// Where its key stands, or, in a list, the element; the nearest parent's where it is missing.
     pub(super) key: Option<Place>,
@@ -56,7 +56,7 @@ impl Node {
         // Policies are a few levels deep and need few aliases: tight limits cost nothing and stop alias bombs.
         // Strict booleans: `action: off` is the word, not `false`.
         let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_depth: 32, max_documents: 2, max_aliases: 1000, max_anchors: 1000 },
+            budget: serde_saphyr::budget! { max_depth: 32, max_nodes: 50_000, max_documents: 2, max_aliases: 1000, max_anchors: 1000 },
             alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 20_000, max_replay_stack_depth: 8 },
             duplicate_keys: DuplicateKeyPolicy::PassThrough,
             emit_comments: false,
@@ -66,7 +66,7 @@ impl Node {
         };
         serde_saphyr::from_str_with_options(text, options).map_err(|error| {
             let place = error.location().and_then(place);
-            let mut message = error.without_snippet().to_string();
+            let mut message = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
             // The place is told once, by us.
             if let Some(Place { line, column }) = place {
                 for said in [format!(" at line {line}, column {column}"), format!("line {line} column {column}: ")] {
@@ -74,35 +74,35 @@ impl Node {
                 }
             }
             let mend = "the text must be one YAML or JSON document".to_owned();
-            Problem { place, path: String::new(), message: format!("cannot be read: {message}"), mend }
+            Problem { place, path: String::new(), message: format!("cannot be read: {}", plain(&message)), mend }
         })
     }
 
     /// Reads on without this node.
-    pub(super) fn drop(&self) {
-        self.dropped.set(true);
+    pub(super) fn discard(&self) {
+        self.discarded.set(true);
     }
 
-    pub(super) fn is_dropped(&self) -> bool {
-        self.dropped.get()
+    pub(super) fn is_discarded(&self) -> bool {
+        self.discarded.get()
     }
 
-    /// The value without what was dropped.
+    /// The value without what was discarded.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.content {
             Content::Null => serde_json::Value::Null,
             Content::Bool(value) => (*value).into(),
             Content::Number(number) => number.clone().into(),
             Content::String(text) => text.as_str().into(),
-            Content::List(items) => items.iter().filter(|node| !node.is_dropped()).map(Node::to_json).collect(),
+            Content::List(items) => items.iter().filter(|node| !node.is_discarded()).map(Node::to_json).collect(),
             Content::Map(members) => {
-                let kept = members.iter().filter(|member| !member.node.is_dropped());
+                let kept = members.iter().filter(|member| !member.node.is_discarded());
                 kept.map(|member| (member.key.clone(), member.node.to_json())).collect()
             }
         }
     }
 
-    /// The member of this name, one that was dropped too.
+    /// The member of this name, one that was discarded too.
     pub(super) fn member(&self, key: &str) -> Option<&Member> {
         match &self.content {
             Content::Map(members) => members.iter().find(|member| member.key == key),
@@ -117,11 +117,11 @@ impl Node {
             let step = found.node.and_then(|node| match (&node.content, segment) {
                 (Content::Map(members), Segment::Key(key)) => {
                     let mut named = members.iter().filter(|member| member.key == *key);
-                    let kept = named.clone().find(|member| !member.node.is_dropped());
+                    let kept = named.clone().find(|member| !member.node.is_discarded());
                     kept.or_else(|| named.next()).map(|member| (segment.clone(), member.place, &member.node))
                 }
                 (Content::List(items), Segment::Index(index)) => {
-                    let mut kept = items.iter().enumerate().filter(|(_, node)| !node.is_dropped());
+                    let mut kept = items.iter().enumerate().filter(|(_, node)| !node.is_discarded());
                     kept.nth(*index).map(|(index, node)| (Segment::Index(index), node.place, node))
                 }
                 _ => None,
@@ -149,7 +149,7 @@ fn place(location: Location) -> Option<Place> {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Content>::deserialize(deserializer)?;
-        Ok(Node { place: place(spanned.referenced), content: spanned.value, dropped: Cell::new(false) })
+        Ok(Node { place: place(spanned.referenced), content: spanned.value, discarded: Cell::new(false) })
     }
 }
 

@@ -82,10 +82,15 @@ impl fmt::Display for Path {
     }
 }
 
-/// A text from the file, cut to what a message can hold.
+/// A text from the file, cut to what a message can hold and safe to print.
 pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", plain(&text[..end])),
+        None => plain(text),
     }
+}
+
+/// A text without control characters: messages go to logs and terminals.
+pub(super) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }

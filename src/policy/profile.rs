@@ -4,7 +4,7 @@
 //! not a profile's: which of two numbers is the stricter one is not known for every rule.
 
 use super::Policy;
-use super::compile::{Catalogue, Plan};
+use super::compile::{Catalogue, Plan, check_fix, refuse_newer};
 use super::decode::Report;
 use super::model::{Profile, ProfileExtends, Spec};
 use super::path::{Path, shorten};
@@ -111,9 +111,7 @@ fn tighten(report: &mut Report<'_>, rules: &Path, profile: &Profile, plan: &Plan
             let message = format!("{} is laxer than {} without the profile", wanted.as_str(), plan.action.as_str());
             report.refuse(&at, message, "a label may only tighten: raise it, or lower it in spec.rules");
         } else if newer && wanted == Action::Deny {
-            let message =
-                format!("the rule came with rule set {}, after the policy's `ruleSet`: it could not deny", meta.since);
-            report.refuse(&at, message, format!("set `ruleSet: \"{}\"`, or `warn` here", meta.since));
+            refuse_newer(report, &at, meta);
         }
         action = action.max(wanted);
     }
@@ -122,14 +120,10 @@ fn tighten(report: &mut Report<'_>, rules: &Path, profile: &Profile, plan: &Plan
             let mend = "a label may only tighten: turn it off in spec.rules, or by plimsoll.dev/skip-fixes";
             report.refuse(&path.key("fix"), "a profile turns no fix off", mend);
         }
-        Some(true) if !meta.fixable => {
-            report.refuse(&path.key("fix"), format!("{} has no fix", meta.id), "leave `fix` out");
+        Some(true) => {
+            check_fix(report, &path, meta, action);
+            fix = meta.fixable;
         }
-        Some(true) if action == Action::Off => {
-            let mend = "give it another action or leave `fix` out";
-            report.refuse(&path.key("fix"), "a rule whose action is off fixes nothing", mend);
-        }
-        Some(true) => fix = true,
         None => {}
     }
     (action, fix && action != Action::Off)

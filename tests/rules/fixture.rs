@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll::config::Source;
 use plimsoll::engine::context::{Context, Declined};
 use plimsoll::engine::document::Value;
-use plimsoll::engine::facts::{Facts, Known, Needs, Quota, Reason, ServerVersion};
+use plimsoll::engine::facts::{ConfigFacts, Facts, Known, Needs, Quota, Reason, ServerVersion};
 use plimsoll::engine::finding::{Action, Finding};
 use plimsoll::engine::kind::{self, Kind};
+use plimsoll::engine::neighbours::Neighbours;
 use plimsoll::engine::request::{Endpoint, Operation};
 use plimsoll::engine::rule::AnyRule;
 use plimsoll::policy::Policy;
@@ -26,6 +26,7 @@ pub struct Fixture {
     endpoint: Endpoint,
     params: serde_json::Value,
     facts: GivenFacts,
+    neighbours: Neighbours,
 }
 
 /// One finding that must come.
@@ -46,6 +47,24 @@ struct GivenFacts {
     limit_range: Option<Given<bool>>,
     #[serde(default)]
     digests: BTreeMap<String, String>,
+    #[serde(default)]
+    configs: BTreeMap<String, Given<GivenConfig>>,
+    /// `"unknown"`: nothing is known of what stands in the namespace.
+    neighbours: Option<Unknown>,
+}
+
+/// What is told of a ConfigMap or Secret; `absent`: it is not there.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct GivenConfig {
+    #[serde(default)]
+    absent: bool,
+    #[serde(default)]
+    immutable: bool,
+    #[serde(default)]
+    bytes: u64,
+    #[serde(default)]
+    missing_keys: Vec<String>,
 }
 
 /// A value, or the word `unknown`.
@@ -73,7 +92,16 @@ impl Fixture {
     /// Reads the file; the error says what is wrong with it.
     pub fn read(name: String, path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let manifest: serde_json::Value = serde_saphyr::from_str(&text).map_err(|error| error.to_string())?;
+        let mut manifests: Vec<serde_json::Value> =
+            serde_saphyr::from_multiple(&text).map_err(|error| error.to_string())?;
+        if manifests.is_empty() {
+            return Err("there is no manifest in it".to_owned());
+        }
+        let manifest = manifests.remove(0);
+        let mut neighbours = Neighbours::default();
+        for manifest in &manifests {
+            neighbours.add(&Value::parse(&manifest.to_string()).map_err(|error| error.to_string())?);
+        }
         let member = |key: &str| manifest[key].as_str().ok_or(format!("{key} is missing"));
         let (api_version, kind) = (member("apiVersion")?, member("kind")?);
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -87,6 +115,7 @@ impl Fixture {
             endpoint: Endpoint::Validate,
             params: serde_json::json!({}),
             facts: GivenFacts::default(),
+            neighbours,
         };
         let mut seen = Vec::new();
         for (word, rest) in text.lines().filter_map(directive) {
@@ -134,7 +163,7 @@ impl Fixture {
         let context = |facts| Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined);
         let nothing = Facts::unknown(Reason::NotAsked);
         let needs = rule.needs(&context(&nothing), &setting.params);
-        let facts = self.facts.answer(&needs)?;
+        let facts = self.facts.answer(&needs, &self.neighbours)?;
         let mut findings = Vec::new();
         rule.check(&context(&facts), &setting.params, &mut findings);
         Ok(findings)
@@ -149,7 +178,7 @@ fn directive(line: &str) -> Option<(&str, &str)> {
 }
 
 impl GivenFacts {
-    fn answer(&self, needs: &Needs) -> Result<Facts, String> {
+    fn answer(&self, needs: &Needs, neighbours: &Neighbours) -> Result<Facts, String> {
         let mut facts = Facts::unknown(Reason::NotAsked);
         if needs.server_version {
             facts.server_version = match self.server_version.as_deref() {
@@ -179,11 +208,11 @@ impl GivenFacts {
             facts.revisions = Known::Absent;
         }
         for reference in &needs.digests {
-            let source = match reference.source {
-                Source::ConfigMap => "ConfigMap",
-                Source::Secret => "Secret",
-            };
-            let digest = match self.digests.get(&format!("{source}/{}", reference.name)).map(String::as_str) {
+            let digest = match self
+                .digests
+                .get(&format!("{}/{}", reference.source.as_str(), reference.name))
+                .map(String::as_str)
+            {
                 None => Known::Known("0123456789abcdef".repeat(4)),
                 Some("absent") => Known::Absent,
                 Some("unknown") => Known::Unknown(Reason::Failed),
@@ -191,6 +220,35 @@ impl GivenFacts {
             };
             facts.digests.insert(reference.clone(), digest);
         }
+        for reference in &needs.configs {
+            let told = match self.configs.get(&format!("{}/{}", reference.source.as_str(), reference.name)) {
+                None => Known::Known(ConfigFacts { bytes: 100, ..ConfigFacts::default() }),
+                Some(Given::Word(Unknown::Unknown)) => Known::Unknown(Reason::Failed),
+                Some(Given::Value(given)) if given.absent => Known::Absent,
+                Some(Given::Value(given)) => Known::Known(ConfigFacts {
+                    immutable: given.immutable,
+                    bytes: given.bytes,
+                    missing_keys: given.missing_keys.clone(),
+                }),
+            };
+            facts.configs.insert(reference.clone(), told);
+        }
+        let known = self.neighbours.is_none();
+        let Neighbours { budgets, autoscalers, services, workloads, claims } = neighbours.clone();
+        facts.budgets = asked(needs.budgets, known, budgets);
+        facts.autoscalers = asked(needs.autoscalers, known, autoscalers);
+        facts.services = asked(needs.services, known, services);
+        facts.workloads = asked(needs.workloads, known, workloads);
+        facts.claims = asked(needs.claims, known, claims);
         Ok(facts)
+    }
+}
+
+/// A list of neighbours, if it is asked for and known.
+fn asked<T>(asked: bool, known: bool, items: Vec<T>) -> Known<Vec<T>> {
+    match (asked, known) {
+        (false, _) => Known::Unknown(Reason::NotAsked),
+        (true, false) => Known::Unknown(Reason::Failed),
+        (true, true) => Known::Known(items),
     }
 }

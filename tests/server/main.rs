@@ -1,3 +1,4 @@
 //! The server, asked over TLS as an API server asks it.
 
+mod cluster;
 mod traps;

@@ -111,7 +111,7 @@ fn the_hash_is_of_what_is_decided() {
 }
 
 #[test]
-fn profiles_tighten_alone_and_together() {
+fn j04_profiles_tighten_alone_and_together() {
     let policy = policy(
         "  rules: {missing-requests: audit, missing-pre-stop: {action: warn, fix: false}}
   profiles:

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{RULES, parse, said};
 use crate::engine::finding::Action::{Deny, Warn};
-use crate::policy::docs;
+use crate::policy::{Policy, docs};
 use crate::rules;
 
 fn text(name: &str) -> String {
@@ -24,6 +24,16 @@ fn policies_are_current() {
         }
         let committed = fs::read_to_string(&path).unwrap_or_default();
         assert!(committed == generated.text, "policies/{} is stale: run the tests with UPDATE_DOCS=1", generated.name);
+    }
+}
+
+/// With the rules as they ship: none refuses its own defaults.
+#[test]
+fn shipped_policies_are_valid() {
+    assert!(Policy::baseline().is_ok());
+    for generated in docs::generate(rules::REGISTRY).iter().filter(|generated| generated.name.ends_with(".yaml")) {
+        let policy = Policy::parse(&generated.text);
+        assert!(policy.is_ok(), "{policy:?}");
     }
 }
 

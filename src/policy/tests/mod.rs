@@ -4,6 +4,7 @@ mod decides;
 mod generated;
 mod refused;
 mod reload;
+mod strange;
 mod watched;
 
 use schemars::JsonSchema;

@@ -1,10 +1,6 @@
 //! Policies that are refused, and what their author reads.
 
-use proptest::prelude::*;
-
-use super::{parse, problems, with_spec};
-use crate::policy::Error;
-use crate::policy::error::MAX_BYTES;
+use super::{problems, with_spec};
 
 /// The one problem of a policy with this spec.
 #[track_caller]
@@ -133,6 +129,14 @@ fn a_fix_that_there_is_not() {
         problem("  rules:\n    missing-pre-stop: {action: off, fix: true}"),
         "line 6, column 42: spec.rules.missing-pre-stop.fix: a rule whose action is off fixes nothing; give it another \
          action or leave `fix` out"
+    );
+}
+
+#[test]
+fn a_refused_action_is_not_called_missing_too() {
+    assert_eq!(
+        problem("  extends: none\n  rules:\n    missing-pre-stop: {action: dney, fix: true}"),
+        "line 7, column 32: spec.rules.missing-pre-stop.action: `dney` is not known here; did you mean `deny`?"
     );
 }
 
@@ -337,74 +341,14 @@ fn every_problem_is_told_in_the_order_of_the_text() {
 }
 
 #[test]
-fn what_is_no_policy() {
+fn nothing_of_the_text_reaches_a_terminal_raw() {
     assert_eq!(
-        problems(""),
-        ["line 1, column 1: the text is empty; write a policy: apiVersion plimsoll.dev/v1alpha1, kind Policy"]
+        problem("  enforcement: \"warn\\e[2J\\nERROR\""),
+        "line 5, column 16: spec.enforcement: `warn\u{fffd}[2J\u{fffd}ERROR` is not known here; allowed: enforce, warn"
     );
     assert_eq!(
-        problems("- a"),
-        ["line 1, column 1: the text is no map; write a policy: apiVersion plimsoll.dev/v1alpha1, kind Policy"]
+        problem("  \"a\\nb\": 1"),
+        "line 5, column 3: spec.\"a\u{fffd}b\": there is no such key; known here: extends, ruleSet, enforcement, fixAt, \
+         announceFixes, exempt, breakGlass, rules, profiles, exceptions"
     );
-    assert_eq!(
-        problems("apiVersion: v1\nkind: ConfigMap\ndata: {}\n"),
-        [
-            "line 1, column 13: apiVersion: expected plimsoll.dev/v1alpha1, found \"v1\"; write `apiVersion: \
-             plimsoll.dev/v1alpha1`",
-            "line 2, column 7: kind: expected Policy, found \"ConfigMap\"; this is the ConfigMap around a policy: the \
-             policy is what stands under its key policy.yaml",
-        ]
-    );
-    assert_eq!(
-        problems("apiVersion: plimsoll.dev/v1alpha1\nkind: Policy\nmetadata: {name: x}\n"),
-        ["line 1, column 1: spec: it is missing; write `spec: …`"]
-    );
-}
-
-#[test]
-fn what_is_no_yaml() {
-    let told = problems("apiVersion: [\n");
-    assert!(told[0].contains("cannot be read: "), "{told:?}");
-    assert!(told[0].ends_with("the text must be one YAML or JSON document"), "{told:?}");
-    let two = format!("{0}---\n{0}", with_spec("  extends: none"));
-    assert!(problems(&two)[0].contains("cannot be read: "), "{:?}", problems(&two));
-}
-
-#[test]
-fn too_large_and_alias_bombs() {
-    let large = format!("{}#{}", with_spec("  extends: none"), "x".repeat(MAX_BYTES));
-    assert_eq!(parse(&large).err(), Some(Error::TooLarge(large.len())));
-    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for level in 1..=8 {
-        let below = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("a{level}: &a{level} [{below}]\n"));
-    }
-    assert!(problems(&bomb)[0].contains("cannot be read: "), "{:?}", problems(&bomb));
-    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-    assert!(problems(&deep)[0].contains("cannot be read: "), "{:?}", problems(&deep));
-}
-
-proptest! {
-    #[test]
-    fn no_text_is_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = parse(&String::from_utf8_lossy(&bytes));
-    }
-
-    /// Lines of a real policy, in any order, cut anywhere, with strange values.
-    #[test]
-    fn no_policy_is_too_strange(
-        lines in proptest::collection::vec((0usize..24, 0usize..12, "[ -~\u{e9}]{0,12}"), 0..24),
-    ) {
-        let keys = ["apiVersion: plimsoll.dev/v1alpha1", "kind: Policy", "metadata:", "name:", "spec:", "rules:",
-            "missing-pre-stop:", "params:", "sleepSeconds:", "tiers:", "default-rolling-update:", "action:", "fix:",
-            "profiles:", "critical:", "exceptions:", "- name:", "match:", "names:", "expires:", "extends:", "ruleSet:",
-            "exempt:", "- "];
-        let mut text = String::from("apiVersion: plimsoll.dev/v1alpha1\nkind: Policy\nmetadata: {name: x}\nspec:\n");
-        for (key, indent, value) in lines {
-            text.push_str(&format!("{}{} {value}\n", " ".repeat(indent), keys[key]));
-        }
-        if let Err(error) = parse(&text) {
-            prop_assert!(!error.problems().is_empty());
-        }
-    }
 }

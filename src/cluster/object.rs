@@ -1,0 +1,227 @@
+//! The few members of cluster objects that facts are made of. Everything else is skipped, so that a newer API server's
+//! members never fail.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::config::Source;
+use crate::config::digest::{Content, InvalidBase64};
+use crate::engine::document::Value;
+use crate::engine::facts::{Quota, Revision};
+
+/// Go reads a `null` string as an empty one.
+type Texts = Option<BTreeMap<String, Option<String>>>;
+
+/// A ConfigMap or a Secret.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConfigObject {
+    data: Texts,
+    binary_data: Texts,
+    string_data: Texts,
+}
+
+impl ConfigObject {
+    /// Its content, as an object of this kind.
+    pub(super) fn content(self, source: Source) -> Result<Content, InvalidBase64> {
+        let texts = |texts: Texts| {
+            let texts = texts.unwrap_or_default().into_iter();
+            texts.map(|(key, value)| (key, value.unwrap_or_default())).collect()
+        };
+        match source {
+            Source::ConfigMap => Content::config_map(texts(self.data), texts(self.binary_data)),
+            Source::Secret => Content::secret(texts(self.data), texts(self.string_data)),
+        }
+    }
+}
+
+/// `metadata`, as far as it is used.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata {
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Deserialize)]
+struct OwnerReference {
+    #[serde(default)]
+    uid: String,
+    controller: Option<bool>,
+}
+
+impl Metadata {
+    /// `uid` of the controller that owns the object; `None` where no controller does.
+    pub(super) fn controller(&self) -> Option<&str> {
+        let owners = self.owner_references.as_deref().unwrap_or_default();
+        owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+    }
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+pub(super) struct List<T> {
+    #[serde(default = "Option::default")]
+    metadata: Option<ListMetadata>,
+    items: Option<Vec<T>>,
+}
+
+#[derive(Deserialize)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    rest: Option<String>,
+}
+
+impl<T> List<T> {
+    /// Its items; `None` where the server has more of them than one page.
+    pub(super) fn complete(self) -> Option<Vec<T>> {
+        let rest = self.metadata.and_then(|metadata| metadata.rest).unwrap_or_default();
+        rest.is_empty().then(|| self.items.unwrap_or_default())
+    }
+}
+
+/// A ResourceQuota.
+#[derive(Deserialize)]
+pub(super) struct QuotaObject {
+    #[serde(default)]
+    pub(super) metadata: Metadata,
+    spec: Option<QuotaSpec>,
+}
+
+#[derive(Deserialize)]
+struct QuotaSpec {
+    hard: Option<BTreeMap<String, IgnoredAny>>,
+}
+
+impl QuotaObject {
+    /// What a surge pod must know of it.
+    pub(super) fn quota(self) -> Quota {
+        let hard = self.spec.and_then(|spec| spec.hard).unwrap_or_default();
+        Quota { name: self.metadata.name, hard: hard.into_keys().collect() }
+    }
+}
+
+/// A LimitRange.
+#[derive(Deserialize)]
+pub(super) struct LimitRangeObject {
+    spec: Option<LimitRangeSpec>,
+}
+
+#[derive(Deserialize)]
+struct LimitRangeSpec {
+    limits: Option<Vec<Limit>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Limit {
+    r#type: Option<String>,
+    default: Amounts,
+    default_request: Amounts,
+    max: Amounts,
+    min: Amounts,
+}
+
+type Amounts = Option<BTreeMap<String, IgnoredAny>>;
+
+impl LimitRangeObject {
+    /// Whether it gives containers a cpu or memory request or limit that they did not ask for. The API server makes
+    /// defaults of `max` and `min` too where none are given (`SetDefaults_LimitRangeItem` in k8s.io/kubernetes,
+    /// pkg/apis/core/v1/defaults.go).
+    pub(super) fn sets_defaults(&self) -> bool {
+        let limits = self.spec.as_ref().and_then(|spec| spec.limits.as_deref()).unwrap_or_default();
+        let names = |amounts: &Amounts| {
+            amounts.as_ref().is_some_and(|amounts| ["cpu", "memory"].iter().any(|name| amounts.contains_key(*name)))
+        };
+        limits
+            .iter()
+            .filter(|limit| limit.r#type.as_deref() == Some("Container"))
+            .any(|limit| [&limit.default, &limit.default_request, &limit.max, &limit.min].into_iter().any(names))
+    }
+}
+
+/// A ReplicaSet (`spec.template`) or a ControllerRevision (`data.spec.template`). Other controllers keep data of other
+/// shapes in ControllerRevisions, so both members stay text until the owner is known.
+#[derive(Deserialize)]
+pub(super) struct RevisionObject<'a> {
+    #[serde(default)]
+    pub(super) metadata: Metadata,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+impl RevisionObject<'_> {
+    /// The revision; `None` where it holds no template.
+    pub(super) fn revision(self) -> Option<Revision> {
+        let template = match (member(self.spec, "template"), member(self.data, "spec")) {
+            (Some(template), _) => template.get().to_owned(),
+            (None, spec) => {
+                // Controllers store a patch that replaces the template; the directive is no part of it.
+                let mut template = Value::parse(member(spec, "template")?.get()).ok()?;
+                template.remove(&["$patch"], 0);
+                template.to_string()
+            }
+        };
+        Some(Revision { name: self.metadata.name, template })
+    }
+}
+
+/// The text of one member; `None` where it is absent or `null`, or this is no object.
+fn member<'a>(object: Option<&'a RawValue>, name: &str) -> Option<&'a RawValue> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(object?.get()).ok()?;
+    members.remove(name).filter(|value| value.get() != "null")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets_defaults(limits: &str) -> bool {
+        let text = format!(r#"{{"spec":{{"limits":[{limits}]}}}}"#);
+        serde_json::from_str::<LimitRangeObject>(&text).unwrap().sets_defaults()
+    }
+
+    #[test]
+    fn h02_a_limit_range_counts_where_it_gives_containers_requests_or_limits() {
+        assert!(sets_defaults(r#"{"type":"Container","default":{"cpu":"1"}}"#));
+        assert!(sets_defaults(r#"{"type":"Container","defaultRequest":{"memory":"1Gi"}}"#));
+        assert!(sets_defaults(r#"{"type":"Pod","max":{"cpu":"1"}},{"type":"Container","max":{"cpu":1}}"#));
+        assert!(!sets_defaults(r#"{"type":"Pod","max":{"cpu":"1"}}"#));
+        assert!(!sets_defaults(r#"{"type":"Container","default":{"ephemeral-storage":"1Gi"},"max":null}"#));
+        assert!(!serde_json::from_str::<LimitRangeObject>("{}").unwrap().sets_defaults());
+    }
+
+    #[test]
+    fn c14_templates_of_both_stores_as_they_were_written() {
+        let replica_set = r#"{"metadata":{"name":"a-1"},"spec":{"template":{"spec":{"x": 1.50}}}}"#;
+        let revision = serde_json::from_str::<RevisionObject<'_>>(replica_set).unwrap().revision().unwrap();
+        assert_eq!((revision.name.as_str(), revision.template.as_str()), ("a-1", r#"{"spec":{"x": 1.50}}"#));
+
+        let stored = r#"{"metadata":{"name":"a-1"},"data":{"spec":{"template":{"$patch":"replace","spec":{"x":1}}}}}"#;
+        let revision = serde_json::from_str::<RevisionObject<'_>>(stored).unwrap().revision().unwrap();
+        assert_eq!(revision.template, r#"{"spec":{"x":1}}"#);
+
+        for other in [r#"{"spec":null,"data":null}"#, r#"{"data":"x"}"#, r#"{"data":{"spec":[1]}}"#, r#"{"spec":{}}"#] {
+            assert_eq!(serde_json::from_str::<RevisionObject<'_>>(other).unwrap().revision(), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_a_controller_owns_and_a_further_page_is_no_complete_list() {
+        let owned = r#"{"ownerReferences":[{"uid":"u1"},{"uid":"u2","controller":true}],"newer":1}"#;
+        assert_eq!(serde_json::from_str::<Metadata>(owned).unwrap().controller(), Some("u2"));
+        assert_eq!(serde_json::from_str::<Metadata>(r#"{"ownerReferences":null}"#).unwrap().controller(), None);
+
+        let page = |text| serde_json::from_str::<List<QuotaObject>>(text).unwrap().complete().map(|items| items.len());
+        assert_eq!(page(r#"{"metadata":{"continue":""},"items":[{"spec":{"hard":{"pods":"4"}}}]}"#), Some(1));
+        assert_eq!(page(r#"{"metadata":{"continue":"token"},"items":[]}"#), None);
+        assert_eq!(page(r#"{"items":null}"#), Some(0));
+    }
+}
