@@ -98,6 +98,12 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             plan.fresh.push(fix);
         }
     }
+    // An entry for a value that is gone and is not written again says nothing.
+    claims.retain(|claim| {
+        author::places(case.object, case.kind, case.policy, claim).iter().any(|place| {
+            !case.object.at(&place.path).is_null() || plan.writes.iter().any(|(path, _)| *path == place.path)
+        })
+    });
     plan.claims = claims;
     plan
 }
