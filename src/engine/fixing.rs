@@ -3,7 +3,7 @@
 use super::author;
 use super::case::Case;
 use super::document::Value;
-use super::facts::Facts;
+use super::facts::{Facts, Known, Reason};
 use super::finding::{Finding, Fix};
 use super::marker::{Claims, MARKER};
 use super::patch::{Patch, Unresolved};
@@ -34,6 +34,10 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     }
     verdict.rollback = case.is_rollback(facts);
     unknown_declined_rules(case, &mut verdict);
+    // Worth a count: while it lasts, changed configuration rolls nothing (TRAPS F12).
+    if facts.digests.values().filter_map(Known::unknown).any(Reason::is_failure) {
+        verdict.anomalies.push("config-lookup");
+    }
 
     let (findings, proven) = prove(case, facts);
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {

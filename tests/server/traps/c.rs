@@ -539,6 +539,28 @@ fn c17_other_rollouts_are_not_given_a_strategy() {
 }
 
 #[test]
+fn c17_a_procedure_that_its_author_left_is_not_brought_back() {
+    let world = World::p0();
+    let old = world.mutated(&rollout(json!({"canary": {}})));
+    assert_eq!(old["spec"]["strategy"]["canary"]["maxUnavailable"], 0);
+    let mut new = old.clone();
+    new["spec"]["strategy"] = json!({"blueGreen": {"activeService": "web"}});
+    assert!(!world.update(&old, &new).mutate().writes("/spec/strategy"));
+    let mut by_reference = old.clone();
+    by_reference["spec"].as_object_mut().unwrap().remove("template");
+    by_reference["spec"]["workloadRef"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    assert!(!world.update(&old, &by_reference).mutate().writes("/spec"));
+    // What a PUT of the same procedure left out comes back.
+    same_operations(
+        &world.update(&old, &rollout(json!({"canary": {}}))).mutate().patch(),
+        &json!([
+            {"op": "add", "path": "/metadata/annotations", "value": {"plimsoll.dev/fixed": "default-rolling-update"}},
+            {"op": "add", "path": "/spec/strategy/canary/maxUnavailable", "value": 0}
+        ]),
+    );
+}
+
+#[test]
 fn c18_a_deployment_config_is_an_unknown_kind() {
     let object = json!({"apiVersion": "apps.openshift.io/v1", "kind": "DeploymentConfig", "metadata": {"name": "web"},
                         "spec": {"replicas": 2, "strategy": {"type": "Rolling", "rollingParams": {}}}});

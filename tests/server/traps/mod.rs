@@ -5,4 +5,7 @@ mod c;
 mod d;
 mod door;
 mod e;
+mod f;
+mod g;
+mod h;
 mod world;
