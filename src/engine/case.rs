@@ -11,7 +11,7 @@ use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
-use crate::policy::{Policy, Setting};
+use crate::policy::{FixAt, Policy, Setting};
 
 /// One request prepared for judgement.
 pub struct Case<'r> {
@@ -144,10 +144,14 @@ impl<'r> Case<'r> {
         self.kind.template.map(|path| super::pointer::pointer(path) + "/").unwrap_or_default()
     }
 
-    /// For `/mutate` the rules whose fix is turned on, for `/validate` all that are not off.
+    /// For `/mutate` the rules whose fix is turned on and is written here, to the workload or to its pods; for
+    /// `/validate` all that are not off.
     fn rules(&self) -> impl Iterator<Item = &'r Setting> + use<'_, 'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
-            Endpoint::Mutate => self.policy.fixes(setting.rule.meta().id),
+            Endpoint::Mutate => {
+                let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
+                self.policy.fixes(setting.rule.meta().id) && at_pod == self.kind.stands_for.is_some()
+            }
             Endpoint::Validate => setting.action != Action::Off,
         })
     }

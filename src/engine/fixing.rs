@@ -29,7 +29,8 @@ struct Plan {
 pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     let mut verdict = Verdict::default();
     // A kind that cannot be patched, or whose operator would patch it back.
-    if !case.kind.mutable || is_controlled(case.object) || (case.kind.immutable && case.old.is_some()) {
+    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
+    if !case.kind.mutable || fought_over || (case.kind.immutable && case.old.is_some()) {
         return verdict;
     }
     verdict.rollback = case.is_rollback(facts);

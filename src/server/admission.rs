@@ -185,12 +185,8 @@ async fn judge(
     };
     let denial = verdict.denial.as_deref().filter(|_| endpoint == Endpoint::Validate);
     let patch = patch(endpoint, request.operation, &verdict);
-    let decision = match (denial, patch) {
-        (Some(_), _) => Decision::Deny,
-        (None, Some(_)) => Decision::Patch,
-        (None, None) => Decision::Allow,
-    };
-    count(app, endpoint, decision, &verdict);
+    let decision = if denial.is_some() { Decision::Deny } else { Decision::Allow };
+    count(app, endpoint, &verdict);
     let about = Circumstances {
         at: Utc::now(),
         duration: start.elapsed(),
@@ -225,16 +221,13 @@ fn patch(endpoint: Endpoint, operation: Operation, verdict: &Verdict) -> Option<
         .filter(|patch| endpoint == Endpoint::Mutate && writes && !patch.is_empty() && *patch != "[]")
 }
 
-fn count(app: &App, endpoint: Endpoint, decision: Decision, verdict: &Verdict) {
+fn count(app: &App, endpoint: Endpoint, verdict: &Verdict) {
     let metrics = &app.config.metrics;
     for reason in &verdict.anomalies {
         metrics.anomaly(reason);
     }
     match endpoint {
-        Endpoint::Mutate if decision == Decision::Patch => {
-            verdict.fixes.iter().for_each(|fix| metrics.fix(fix.rule));
-        }
-        Endpoint::Mutate => {}
+        Endpoint::Mutate => verdict.fixes.iter().for_each(|fix| metrics.fix(fix.rule)),
         Endpoint::Validate => {
             verdict.findings.iter().for_each(|judged| metrics.finding(judged.finding.rule, judged.action));
         }

@@ -25,7 +25,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use tokio::sync::Semaphore;
 
-use crate::policy::Policy;
+use crate::policy::{Policy, Store};
 use decide::Decide;
 use drain::Drain;
 use lines::Lines;
@@ -72,6 +72,8 @@ pub struct Condition {
 pub struct Config {
     /// What decides.
     pub decider: Arc<dyn Decide>,
+    /// The policy in force, and how its reloads fared.
+    pub policy: Arc<Store>,
     /// What else must be there before it can.
     pub conditions: Vec<Condition>,
     /// Where is counted.

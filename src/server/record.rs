@@ -81,6 +81,9 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         if judged.old {
             out.push_str(",\"old\":true");
         }
+        if let Some(exception) = &judged.exception {
+            member(&mut out, "exception", exception);
+        }
         out.push('}');
     }
     out.push(']');
@@ -127,7 +130,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     let _ = write!(
         out,
         ",\"opsCount\":{},\"durationMs\":{:.3}}}",
-        if about.decision == Decision::Patch { verdict.patch_ops } else { 0 },
+        verdict.patch_ops,
         about.duration.as_secs_f64() * 1000.0
     );
     out

@@ -1,4 +1,4 @@
-//! The server, asked over TLS as an API server asks it.
+//! The server: the real router over real TLS, the real binary, and a fake API server behind it.
 
 mod cluster;
 mod traps;

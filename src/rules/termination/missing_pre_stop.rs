@@ -100,7 +100,7 @@ impl MissingPreStop {
     }
 
     fn looks_at(context: &Context<'_>, template: &Template<'_>, params: &Params) -> bool {
-        Self::META.kinds.contains(&context.kind.kind)
+        Self::META.kinds.contains(&context.kind.judged_as())
             && template.restarts_always()
             && (!context.kind.per_node || params.daemon_sets)
     }

@@ -4,12 +4,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use plimsoll::cluster::FactSource;
-use plimsoll::policy::Policy;
+use plimsoll::policy::{Policy, Store};
 use plimsoll::server::decide::Engine;
 use plimsoll::server::drain::Drain;
 use plimsoll::server::lines::Lines;
 use plimsoll::server::listen::{self, Connections, Tls};
-use plimsoll::server::metrics::Metrics;
+use plimsoll::server::metrics::{Metrics, PolicyState};
 use plimsoll::server::record::Format;
 use plimsoll::server::tls::{self, Current};
 use plimsoll::server::{App, Config, Limits, mint, router};
@@ -56,12 +56,13 @@ pub struct Door {
 impl Door {
     /// Starts a server with this policy and these facts.
     pub fn open(policy: &str, facts: Arc<dyn FactSource>) -> Door {
-        let policy = Arc::new(Policy::parse(policy).unwrap_or_else(|error| panic!("{error}")));
+        let policy = Policy::parse(policy).unwrap_or_else(|error| panic!("{error}"));
+        let policy = Arc::new(Store::with(policy));
         let metrics = Arc::new(Metrics::new().expect("metrics"));
-        let engine = Engine::new(Arc::new(move || Some(policy.clone())), facts, metrics.clone());
         let drain = Drain::default();
         let app = App::new(Config {
-            decider: Arc::new(engine),
+            decider: Arc::new(Engine::new(policy.clone(), facts)),
+            policy,
             conditions: Vec::new(),
             metrics: metrics.clone(),
             lines: Lines::to(std::io::sink(), 1 << 20, metrics.records_dropped.clone()).expect("a thread"),
@@ -101,7 +102,7 @@ impl Door {
 
     /// All metrics, as they are scraped.
     pub fn metrics(&self) -> String {
-        self.metrics.render(None).expect("metrics")
+        self.metrics.render(PolicyState::default()).expect("metrics")
     }
 }
 
