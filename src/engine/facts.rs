@@ -56,6 +56,13 @@ pub enum Reason {
     NotAllowed,
 }
 
+impl Reason {
+    /// Whether a look-up was made and failed; else there was none to make.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Reason::TimedOut | Reason::Forbidden | Reason::Failed | Reason::TooMany)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

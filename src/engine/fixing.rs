@@ -3,7 +3,7 @@
 use super::author;
 use super::case::Case;
 use super::document::Value;
-use super::facts::Facts;
+use super::facts::{Facts, Known, Reason};
 use super::finding::{Finding, Fix};
 use super::marker::{Claims, MARKER};
 use super::patch::{Patch, Unresolved};
@@ -35,6 +35,10 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     }
     verdict.rollback = case.is_rollback(facts);
     unknown_declined_rules(case, &mut verdict);
+    // Worth a count: while it lasts, changed configuration rolls nothing (TRAPS F12).
+    if facts.digests.values().filter_map(Known::unknown).any(Reason::is_failure) {
+        verdict.anomalies.push("config-lookup");
+    }
 
     let (findings, proven) = prove(case, facts);
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
@@ -99,6 +103,12 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             plan.fresh.push(fix);
         }
     }
+    // An entry for a value that is gone and is not written again says nothing.
+    claims.retain(|claim| {
+        author::places(case.object, case.kind, case.policy, claim).iter().any(|place| {
+            !case.object.at(&place.path).is_null() || plan.writes.iter().any(|(path, _)| *path == place.path)
+        })
+    });
     plan.claims = claims;
     plan
 }

@@ -2,6 +2,12 @@
 
 mod a;
 mod b;
+mod c;
+mod d;
+mod e;
+mod f;
+mod g;
+mod h;
 mod i;
 mod j;
 mod k;
