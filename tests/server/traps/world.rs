@@ -11,6 +11,7 @@ use plimsoll::config::digest::{Content, DigestKey};
 use plimsoll::config::{Reference, Source};
 use plimsoll::engine::facts::{Facts, Known, Needs, Quota, Reason, Revision, ServerVersion};
 use plimsoll::engine::finding::Action;
+use plimsoll::engine::neighbours::Labels;
 use plimsoll::policy::Policy;
 use serde_json::{Map, Value, json};
 
@@ -37,6 +38,7 @@ pub struct Cluster {
     quotas: Known<Vec<Quota>>,
     limit_range: Known<()>,
     revisions: Known<Vec<Revision>>,
+    namespace_labels: Known<Labels>,
     contents: BTreeMap<(Source, String), Known<BTreeMap<String, String>>>,
 }
 
@@ -50,6 +52,7 @@ impl World {
             quotas: Known::Absent,
             limit_range: Known::Absent,
             revisions: Known::Absent,
+            namespace_labels: Known::Known(Labels::new()),
             contents: BTreeMap::new(),
         };
         World { policy: yaml(P0), cluster, server: std::sync::OnceLock::new() }.config("cfg", "first")
@@ -155,6 +158,26 @@ impl World {
             rule["fix"] = json!(true);
         }
         self.policy["spec"]["rules"][id] = rule;
+        self
+    }
+
+    /// More members of the policy's `spec`.
+    pub fn spec(mut self, members: Value) -> World {
+        for (name, value) in members.as_object().expect("members") {
+            self.policy["spec"][name] = value.clone();
+        }
+        self
+    }
+
+    /// A label of the request's namespace.
+    pub fn namespace_label(mut self, key: &str, value: &str) -> World {
+        self.cluster.namespace_labels = Known::Known([(key.to_owned(), value.to_owned())].into());
+        self
+    }
+
+    /// The namespace's labels cannot be looked up.
+    pub fn namespace_labels_unknown(mut self) -> World {
+        self.cluster.namespace_labels = Known::Unknown(Reason::Failed);
         self
     }
 
@@ -290,6 +313,9 @@ impl FactSource for Cluster {
         }
         if needs.revisions.is_some() {
             facts.revisions = self.revisions.clone();
+        }
+        if needs.namespace_labels {
+            facts.namespace_labels = self.namespace_labels.clone();
         }
         for reference in needs.digests {
             let digest = self.digest(namespace, &reference);
