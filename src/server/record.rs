@@ -250,7 +250,12 @@ mod tests {
     fn k08_a_record_has_exactly_these_fields() {
         let finding = Finding::new("mutable-image-tag", "/spec/template/spec/containers/0/image", "value hunter2");
         let verdict = Verdict {
-            findings: vec![Judged { finding: finding.container("app"), action: Action::Deny, old: false }],
+            findings: vec![Judged {
+                finding: finding.container("app"),
+                action: Action::Deny,
+                old: false,
+                exception: None,
+            }],
             denial: Some("hunter2".into()),
             ..Verdict::default()
         };

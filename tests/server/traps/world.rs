@@ -11,9 +11,11 @@ use plimsoll::config::digest::{Content, DigestKey};
 use plimsoll::config::{Reference, Source};
 use plimsoll::engine::facts::{Facts, Known, Needs, Quota, Reason, Revision, ServerVersion};
 use plimsoll::engine::finding::Action;
+use plimsoll::policy::Policy;
 use serde_json::{Map, Value, json};
 
-use super::door::Door;
+pub use crate::harness::yaml;
+use crate::harness::{self, Server};
 
 /// Policy P0 of the catalogue.
 const P0: &str = include_str!("../p0.yaml");
@@ -25,7 +27,7 @@ const NAMESPACE: &str = "team-a";
 pub struct World {
     policy: Value,
     cluster: Cluster,
-    door: std::sync::OnceLock<Door>,
+    server: std::sync::OnceLock<Server>,
 }
 
 /// What is there beside the object under review.
@@ -51,7 +53,7 @@ impl World {
             revisions: Known::Absent,
             contents: BTreeMap::new(),
         };
-        World { policy: yaml(P0), cluster, door: std::sync::OnceLock::new() }.config("cfg", "first")
+        World { policy: yaml(P0), cluster, server: std::sync::OnceLock::new() }.config("cfg", "first")
     }
 
     /// Version of the API server, `1.28` or `unknown`.
@@ -218,7 +220,7 @@ impl World {
     /// A counter's or gauge's value; 0 where there is no such sample.
     pub fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let labels: BTreeSet<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-        let text = self.door().metrics();
+        let (_, text) = self.server().admin("/metrics");
         let sample = text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;
             let (found, set) =
@@ -229,19 +231,17 @@ impl World {
         sample.unwrap_or(0.0) as u64
     }
 
-    fn door(&self) -> &Door {
-        self.door.get_or_init(|| Door::open(&self.policy(), Arc::new(self.cluster.clone())))
+    fn server(&self) -> &Server {
+        self.server.get_or_init(|| {
+            let policy = Policy::parse(&self.policy()).unwrap_or_else(|error| panic!("{error}"));
+            Server::asking(policy, Arc::new(self.cluster.clone()))
+        })
     }
 }
 
-/// The object with the patch applied, which must succeed.
+/// The object with the patch applied, if there is one.
 pub fn apply(object: &Value, patch: Option<&Value>) -> Value {
-    let mut object = object.clone();
-    if let Some(patch) = patch {
-        let operations: json_patch::Patch = serde_json::from_value(patch.clone()).expect("a JSON Patch");
-        json_patch::patch(&mut object, &operations).unwrap_or_else(|error| panic!("{error}: {patch:#}"));
-    }
-    object
+    patch.map_or_else(|| object.clone(), |patch| harness::apply(patch, object))
 }
 
 fn text_map(members: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -331,8 +331,8 @@ impl Asked<'_> {
     }
 
     fn ask(&self, path: &str) -> Answer {
-        let (status, body) = self.world.door().post(path, &self.review.to_string());
-        let review: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{status} {error}: {body}"));
+        let reply = self.world.server().connect().post(path, &self.review);
+        let (status, review) = (reply.status, reply.json);
         let response = &review["response"];
         assert_eq!(response["uid"], self.review["request"]["uid"], "{review}");
         let strings =
@@ -413,11 +413,6 @@ impl Answer {
     pub fn denied(&self) -> bool {
         self.status == 200 && !self.allowed && self.code == Some(403) && !self.message.is_empty()
     }
-}
-
-/// YAML as the API server would send it.
-pub fn yaml(text: &str) -> Value {
-    serde_saphyr::from_str(text).expect("YAML")
 }
 
 /// The first regular container of the template.
