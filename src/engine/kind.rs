@@ -129,6 +129,8 @@ pub static KINDS: &[Kind] = &[
     Kind { group: "policy", kind: "PodDisruptionBudget", mutable: true, ..NO_TEMPLATE },
     Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", ..NO_TEMPLATE },
     Kind { kind: "Service", ..NO_TEMPLATE },
+    // Only the one that holds our own policy is looked at.
+    Kind { kind: "ConfigMap", ..NO_TEMPLATE },
 ];
 
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.

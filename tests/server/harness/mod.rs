@@ -101,6 +101,8 @@ pub struct Options {
     pub conditions: Vec<Condition>,
     /// Namespace that we run in.
     pub own_namespace: Option<String>,
+    /// ConfigMap that holds our policy.
+    pub policy_config_map: Option<(String, String)>,
     /// The certificate's files, looked at every few milliseconds; `None`: a fresh pair that stays.
     pub files: Option<Files>,
 }
@@ -114,6 +116,7 @@ impl Options {
             connections: Connections::default(),
             conditions: Vec::new(),
             own_namespace: None,
+            policy_config_map: None,
             files: None,
         }
     }
@@ -188,6 +191,7 @@ impl Server {
             drain: drain.clone(),
             own_user: Some(OWN_USER.to_owned()),
             own_namespace: options.own_namespace,
+            policy_config_map: options.policy_config_map,
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let tls = Tls {

@@ -283,3 +283,43 @@ fn i20_members_of_a_newer_api_server_are_ignored() {
     review["future"] = json!([1]);
     assert!(Server::decided_by(Always(Verdict::default())).validate(&review).allowed());
 }
+
+#[test]
+fn i14_a_broken_policy_is_denied_when_it_is_applied() {
+    let server = Server::with(Options {
+        own_namespace: Some("plimsoll".to_owned()),
+        policy_config_map: Some(("plimsoll".to_owned(), "plimsoll-policy".to_owned())),
+        ..Options::new(Arc::new(Always(Verdict::default())))
+    });
+    let config_map = |name: &str, policy: &str| {
+        let object = serde_json::json!({"metadata": {"name": name}, "data": {"policy.yaml": policy}}).to_string();
+        let mut review = review("UPDATE", "ConfigMap", &object);
+        review["request"]["oldObject"] = review["request"]["object"].clone();
+        review["request"]["namespace"] = "plimsoll".into();
+        server.validate(&review)
+    };
+    let policy = |seconds: &str| {
+        format!(
+            "apiVersion: plimsoll.dev/v1alpha1\nkind: Policy\nmetadata: {{name: cluster}}\nspec:\n  rules:\n    \
+             missing-pre-stop: {{params: {{sleepSeconds: {seconds}}}}}\n"
+        )
+    };
+    assert!(config_map("plimsoll-policy", &policy("10")).allowed());
+    let refused = config_map("plimsoll-policy", &policy("ten"));
+    assert!(!refused.allowed());
+    assert!(
+        refused.message().starts_with(
+            "Plimsoll reads its policy from ConfigMap plimsoll/plimsoll-policy: it is no valid policy, and the one in \
+             force stays:\n"
+        ),
+        "{}",
+        refused.message()
+    );
+    assert!(refused.message().contains("spec.rules.missing-pre-stop.params.sleepSeconds"), "{}", refused.message());
+    assert!(refused.message().contains("line 6"), "{}", refused.message());
+    assert!(config_map("another", &policy("ten")).allowed(), "other ConfigMaps are nobody's business");
+    let mut gone = review("UPDATE", "ConfigMap", "metadata: {name: plimsoll-policy}");
+    gone["request"]["oldObject"] = gone["request"]["object"].clone();
+    gone["request"]["namespace"] = "plimsoll".into();
+    assert!(server.validate(&gone).message().contains("it has no policy under the key policy.yaml"));
+}
