@@ -1,6 +1,7 @@
 //! The traps of admission webhooks, one file a group, one function (or a few) a trap.
 
 mod a;
+mod answer;
 pub mod b;
 mod c;
 mod d;
