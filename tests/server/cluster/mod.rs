@@ -223,7 +223,7 @@ async fn j03_names_that_are_no_names_never_become_a_url() {
     let everything = Needs { quotas: true, limit_range: true, ..digests(&[config_map("cfg")]) };
     let facts = live.gather("shop/../prod", everything, Instant::now() + Duration::from_secs(120)).await;
     assert_eq!(facts.digest(&config_map("cfg")), Known::Unknown(Reason::Failed));
-    assert_eq!(api.seen("namespaces"), Vec::<String>::new());
+    assert_eq!(api.seen("/namespaces/"), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn c14_revisions_are_those_that_the_workload_controls() {
         Known::Known(vec![Revision { name: name.to_owned(), template }])
     };
     assert_eq!(gather(&live, of(&owner)).await.revisions, expected("web-1"));
-    let requests = api.seen("replicasets");
+    let requests = api.seen("/shop/replicasets");
     let query = "limit=500&labelSelector=app%3Dweb%2Capp.kubernetes.io%2Fpart-of%3Dshop";
     let wanted: BTreeSet<_> = query.split('&').collect();
     assert_eq!(requests.len(), 1, "one list call");
@@ -384,7 +384,7 @@ async fn what_is_not_needed_is_not_looked_up_and_what_is_looked_up_is_timed() {
     let options = Options { lookup_duration: Some(lookup_duration.clone()), ..Options::default() };
     let live = Live::start(api.config(), options).unwrap();
     assert_eq!(gather(&live, Needs::default()).await, Facts::unknown(Reason::NotAsked));
-    assert_eq!(api.seen("namespaces"), Vec::<String>::new());
+    assert_eq!(api.seen("/namespaces/"), Vec::<String>::new());
     gather(&live, digests(&[config_map("cfg"), config_map("gone")])).await;
     assert_eq!(lookup_duration.get_sample_count(), 2);
 }
