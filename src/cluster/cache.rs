@@ -37,6 +37,11 @@ type Named<T> = Vec<(Box<str>, T)>;
 type Objects<T> = HashMap<Box<str>, Named<T>>;
 
 /// What is kept of all objects of one kind.
+///
+/// A Deployment with four labels and two ports costs about 1.7 KB, whatever it weighs as JSON, and a cluster of 10,000 of
+/// them 17 MB: growth of the resident set over 10,000 Deployments in 500 namespaces, glibc's allocator, measured by
+/// `cluster::memory` in the server tests. Other kinds keep less. While a list is read, one page of its text is held, and
+/// what an earlier list left is gone: a cache that does not count is empty.
 pub(super) struct Cache<K: Kind> {
     state: RwLock<State<K::Kept>>,
 }

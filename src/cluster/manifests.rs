@@ -1,12 +1,13 @@
 //! Manifests that stand for a cluster: what is not among them does not exist.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use super::documents::Place;
+use super::documents::{json_documents, yaml_documents};
 use super::name::{is_label, is_subdomain};
 use super::object::{self, Config, ConfigObject, Metadata, RevisionObject};
 use super::wanted::wanted;
@@ -58,21 +59,6 @@ pub enum Error {
         /// Which member, and what is wrong with it; never its value, which may be secret.
         message: String,
     },
-}
-
-/// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub path: PathBuf,
-    /// Counted from 1.
-    pub line: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.line)
-    }
 }
 
 /// The objects that facts are made of, from any number of files. Other kinds are skipped; of several objects of one
@@ -254,43 +240,13 @@ fn read<T: DeserializeOwned>(place: &Place, object: &str, value: Value) -> Resul
     })
 }
 
-/// Documents with the line that they start in.
-type Documents = Vec<(u64, Value)>;
-
-fn yaml_documents(path: &Path, text: &[u8]) -> Result<Documents, Error> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let documents: Vec<serde_saphyr::Spanned<Value>> = serde_saphyr::from_slice_multiple_with_options(text, options)
-        .map_err(|error| {
-            let line = error.location().map_or(1, |location| location.line());
-            let place = Place { path: path.to_owned(), line };
-            Error::Syntax { place, message: error.to_string().lines().next().unwrap_or_default().to_owned() }
-        })?;
-    Ok(documents.into_iter().map(|document| (document.referenced.line(), document.value)).collect())
-}
-
-fn json_documents(path: &Path, text: &[u8]) -> Result<Documents, Error> {
-    let mut documents = Vec::new();
-    let mut stream = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
-    let mut start = 0;
-    while let Some(value) = stream.next() {
-        let value = value.map_err(|error| {
-            let place = Place { path: path.to_owned(), line: error.line() as u64 };
-            Error::Syntax { place, message: error.to_string() }
-        })?;
-        let white = text[start..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let line = 1 + text[..start + white].iter().filter(|byte| **byte == b'\n').count() as u64;
-        documents.push((line, value));
-        start = stream.byte_offset();
-    }
-    Ok(documents)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
     use crate::config::Reference;
+    use crate::engine::facts::ConfigFacts;
 
     fn manifests(name: &str, text: &str) -> Result<Manifests, String> {
         let mut manifests = Manifests::default();
@@ -377,6 +333,131 @@ metadata: [no, object]
         );
         assert_eq!(default.digests[&config_map("cfg")], shop.digests[&config_map("cfg")], "null reads as empty text");
         assert_eq!(facts(&manifests, "shop", all("u2")).revisions, Known::Absent);
+    }
+
+    const NEIGHBOURS: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {tier: gold}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: b, namespace: shop}
+spec: {minAvailable: 1, selector: {}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: b, namespace: shop}
+spec: {minAvailable: 2, selector: {}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}}
+---
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: web, namespace: shop}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c, namespace: shop}
+spec: {accessModes: [ReadWriteOnce]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: h, namespace: shop}
+spec: {maxReplicas: 4, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: bare, namespace: shop}
+spec: {template: {spec: {containers: []}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web-1
+  namespace: shop
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u1, controller: true}]
+spec: {template: {spec: {containers: []}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {replicas: 2, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: migrate-}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.argoproj.io}
+spec: {versions: [{name: v1alpha1, served: true}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cfg, namespace: shop}
+immutable: true
+data: {a: four}
+";
+
+    fn neighbours() -> Needs {
+        Needs {
+            crd_sleep: true,
+            namespace_labels: true,
+            budgets: true,
+            autoscalers: true,
+            services: true,
+            workloads: true,
+            claims: true,
+            ..Needs::default()
+        }
+    }
+
+    #[test]
+    fn neighbours_of_a_namespace_are_those_of_the_manifests() {
+        let manifests = manifests("cluster.yaml", NEIGHBOURS).unwrap();
+        let shop = facts(&manifests, "shop", neighbours());
+        assert_eq!(shop.namespace_labels, Known::Known([("tier".to_owned(), "gold".to_owned())].into()));
+        assert_eq!(shop.crd_sleep, Known::Known(true));
+        let budgets = shop.budgets.known().unwrap();
+        assert_eq!((budgets.len(), budgets[0].min_available.as_deref()), (1, Some("2")), "the last one counts");
+        let services = shop.services.known().unwrap();
+        assert_eq!((services.len(), services[0].selector.len()), (1, 1), "another group's Service is none");
+        assert_eq!(shop.claims.known().unwrap()[0].access_modes, ["ReadWriteOnce"]);
+        assert_eq!(shop.autoscalers.known().unwrap()[0].max, 4);
+        let workloads = shop.workloads.known().unwrap().iter();
+        let workloads: Vec<_> = workloads.map(|workload| (workload.kind.as_str(), workload.name.as_str())).collect();
+        assert_eq!(workloads, [("Deployment", "web"), ("ReplicaSet", "bare")]);
+
+        let other = facts(&manifests, "other", neighbours());
+        assert_eq!(other.namespace_labels, Known::Known([].into()));
+        assert_eq!(
+            (other.budgets, other.workloads, other.claims),
+            (Known::Known(vec![]), Known::Known(vec![]), Known::Known(vec![]))
+        );
+        assert_eq!((other.services, other.autoscalers), (Known::Known(vec![]), Known::Known(vec![])));
+        assert_eq!(facts(&Manifests::default(), "shop", neighbours()).crd_sleep, Known::Absent);
+        assert_eq!(facts(&manifests, "shop", Needs::default()), {
+            let server_version = Known::Known(ServerVersion::NEWEST);
+            Facts { server_version, ..Facts::unknown(Reason::NotAsked) }
+        });
+    }
+
+    #[test]
+    fn f03_facts_of_configs_without_a_cluster() {
+        let manifests = manifests("cluster.yaml", NEIGHBOURS).unwrap();
+        let keys = Some(["a", "z"].map(str::to_owned).into());
+        let (cfg, gone) = (Reference { keys, ..config_map("cfg") }, config_map("gone"));
+        let secret = Reference { source: Source::Secret, ..config_map("s") };
+        let configs = vec![cfg.clone(), gone.clone(), secret.clone()];
+        let facts = facts(&manifests, "shop", Needs { configs, ..Needs::default() });
+        let told = ConfigFacts { immutable: true, bytes: 1 + 4, missing_keys: vec!["z".to_owned()] };
+        assert_eq!(facts.config(&cfg), Known::Known(told));
+        assert_eq!(facts.config(&gone), Known::Absent);
+        assert_eq!(facts.config(&secret), Known::Unknown(Reason::NotAllowed));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod api;
 mod cache;
 mod crd;
 pub mod dir;
+mod documents;
 pub mod live;
 mod lookups;
 pub mod manifests;

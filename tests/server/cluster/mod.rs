@@ -1,6 +1,9 @@
 //! Facts from a live API server, over real HTTP.
 
+mod configs;
 mod fake_api;
+mod memory;
+mod neighbours;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
