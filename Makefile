@@ -29,7 +29,7 @@ e2e: tools ## against a real kube-apiserver, etcd, controllers and scheduler (bu
 	$(CARGO) test --test e2e
 
 docs: tools ## write what is generated from the code: policies/
-	UPDATE_DOCS=1 $(CARGO) test --quiet --test rules generated
+	UPDATE_DOCS=1 $(CARGO) test --quiet --lib policies_are_current
 
 bench: tools
 	$(CARGO) bench

@@ -11,7 +11,7 @@ use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
-use crate::policy::{Policy, Setting};
+use crate::policy::{FixAt, Policy, Setting};
 
 /// One request prepared for judgement.
 pub struct Case<'r> {
@@ -144,10 +144,14 @@ impl<'r> Case<'r> {
         self.kind.template.map(|path| super::pointer::pointer(path) + "/").unwrap_or_default()
     }
 
-    /// For `/mutate` the rules whose fix is turned on, for `/validate` all that are not off.
+    /// For `/mutate` the rules whose fix is turned on and is written here, to the workload or to its pods; for
+    /// `/validate` all that are not off.
     fn rules(&self) -> impl Iterator<Item = &'r Setting> + use<'_, 'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
-            Endpoint::Mutate => self.policy.fixes(setting.rule.meta().id),
+            Endpoint::Mutate => {
+                let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
+                self.policy.fixes(setting.rule.meta().id) && at_pod == self.kind.stands_for.is_some()
+            }
             Endpoint::Validate => setting.action != Action::Off,
         })
     }
@@ -187,10 +191,23 @@ fn still_ours(kind: &Kind, policy: &Policy, old: &Value<'_>, new: &Value<'_>, cl
         && in_old.iter().zip(&in_new).all(|(before, after)| {
             let value = new.at(&after.path);
             let path: Vec<&str> = after.path.iter().map(String::as_str).collect();
-            value == old.at(&before.path) || value.is_null() || {
-                !after.default.is_null() && !author_set(new, kind, &path, &after.default)
+            match value {
+                value if value == old.at(&before.path) => true,
+                Value::Null => dropped(kind, new, after),
+                _ => !after.default.is_null() && !author_set(new, kind, &path, &after.default),
             }
         })
+}
+
+/// Whether a value that is absent was only left out. Where the API server fills in a default, or what the value
+/// belongs to is gone, the author chose another procedure: `Recreate`, blue-green, a `workloadRef` (TRAPS C06).
+fn dropped(kind: &Kind, new: &Value<'_>, place: &author::Claimed) -> bool {
+    let parent: &[String] = place.path.split_last().map_or(&[], |(_, parent)| parent);
+    place.default.is_null()
+        && match kind.template.filter(|_| place.in_template) {
+            Some(template) => new.at(template).as_object().is_some(),
+            None => new.at(parent).as_object().is_some(),
+        }
 }
 
 fn declined(object: &Value<'_>) -> Declined {

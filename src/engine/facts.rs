@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::NaiveDate;
+
 use super::neighbours::{Autoscaler, Budget, Claim, Labels, Service, Workload};
 use crate::config::Reference;
 
@@ -52,6 +54,13 @@ pub enum Reason {
     TooMany,
     /// The policy does not allow to look (Secrets without `secrets: true`, or without client authentication).
     NotAllowed,
+}
+
+impl Reason {
+    /// Whether a look-up was made and failed; else there was none to make.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Reason::TimedOut | Reason::Forbidden | Reason::Failed | Reason::TooMany)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -165,8 +174,8 @@ pub struct Facts {
     pub workloads: Known<Vec<Workload>>,
     /// PersistentVolumeClaims of the namespace; an empty list where there is none.
     pub claims: Known<Vec<Claim>>,
-    /// Today, UTC, as `YYYY-MM-DD`, for exceptions that expire; `None` where nobody said.
-    pub today: Option<String>,
+    /// Today, UTC, for exceptions that expire; `None` where nobody said: then none has.
+    pub today: Option<NaiveDate>,
 }
 
 /// What can be told of a ConfigMap or Secret without its content.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use chrono::NaiveDate;
+
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
@@ -10,8 +12,9 @@ use super::fixing::warning;
 use super::message;
 use super::pointer::without_indices;
 use super::request::Request;
+use super::text::quoted;
 use super::verdict::{Judged, Verdict};
-use crate::policy::Enforcement;
+use crate::policy::{Enforcement, FixAt, Setting};
 
 /// The verdict of `/validate`: never a patch.
 pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdict {
@@ -25,12 +28,16 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
 
-    for finding in findings {
+    for mut finding in findings {
         let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
         let mended = finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
         let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
         let mut action = finding.cap.map_or(said, |cap| said.min(cap));
+        let exception = excepted(case, request, &mut finding, facts);
+        if exception.is_some() || (mended && at_pods(case, finding.rule)) {
+            action = action.min(Action::Audit);
+        }
         if spared || mended || case.policy.enforcement == Enforcement::Warn {
             action = action.min(Action::Warn);
         }
@@ -38,7 +45,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
             verdict.overridden = true;
             action = Action::Warn;
         }
-        verdict.findings.push(Judged { finding, action, old: known });
+        verdict.findings.push(Judged { finding, action, old: known, exception });
     }
     // Rules run in the order of their ids and look at an object in its order: the sort is stable.
     verdict.findings.sort_by_key(|judged| judged.finding.rule);
@@ -51,6 +58,25 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
+}
+
+/// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
+fn at_pods(case: &Case<'_>, rule: &str) -> bool {
+    case.policy.fix_at == FixAt::Pod && case.policy.setting(rule).is_some_and(Setting::fixes_pods)
+}
+
+/// The exception that bears this finding; one that expired is told in the finding and bears nothing.
+fn excepted(case: &Case<'_>, request: &Request<'_>, finding: &mut Finding, facts: &Facts) -> Option<String> {
+    let today = facts.today.unwrap_or(NaiveDate::MIN);
+    let (namespace, name, kind) = (&request.namespace, request.display_name(), case.kind.kind);
+    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, &name, today) {
+        return Some(exception.name.clone());
+    }
+    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, &name, today) {
+        let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
+        finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+    }
+    None
 }
 
 /// The ratchet's key: the rule, and the container's name or the place without indices.

@@ -39,6 +39,8 @@ pub struct Kind {
     pub scales: bool,
     /// Whether it runs one pod on each node, so that a pod that is slow to stop leaves its node dark (TRAPS E13).
     pub per_node: bool,
+    /// The kind whose rules judge it, where that is another: a Pod that stands for its workload.
+    pub stands_for: Option<&'static str>,
     /// Kinds (group, kind) that own it as built-in controllers: such an object is out of scope (TRAPS B10).
     pub built_in_owners: &'static [(&'static str, &'static str)],
     /// Where old templates are kept (TRAPS C14).
@@ -55,28 +57,31 @@ const NO_TEMPLATE: Kind = Kind {
     mutable: false,
     scales: false,
     per_node: false,
+    stands_for: None,
     built_in_owners: &[],
     revisions: None,
 };
 
 const WORKLOAD: Kind = Kind { template: Some(&["spec", "template"]), mutable: true, ..NO_TEMPLATE };
 
+const POD: Kind = Kind {
+    kind: "Pod",
+    template: Some(&[]),
+    immutable: true,
+    mutable: false,
+    built_in_owners: &[
+        ("apps", "ReplicaSet"),
+        ("", "ReplicationController"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("batch", "Job"),
+    ],
+    ..WORKLOAD
+};
+
 /// Every kind that is judged (TRAPS C19); anything else is let through (A22), DeploymentConfig included (C18).
 pub static KINDS: &[Kind] = &[
-    Kind {
-        kind: "Pod",
-        template: Some(&[]),
-        immutable: true,
-        mutable: false,
-        built_in_owners: &[
-            ("apps", "ReplicaSet"),
-            ("", "ReplicationController"),
-            ("apps", "StatefulSet"),
-            ("apps", "DaemonSet"),
-            ("batch", "Job"),
-        ],
-        ..WORKLOAD
-    },
+    POD,
     Kind {
         group: "apps",
         kind: "Deployment",
@@ -124,6 +129,8 @@ pub static KINDS: &[Kind] = &[
     Kind { group: "policy", kind: "PodDisruptionBudget", mutable: true, ..NO_TEMPLATE },
     Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", ..NO_TEMPLATE },
     Kind { kind: "Service", ..NO_TEMPLATE },
+    // Only the one that holds our own policy is looked at.
+    Kind { kind: "ConfigMap", ..NO_TEMPLATE },
 ];
 
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
@@ -138,6 +145,26 @@ pub const TEMPLATED: &[&str] = &[
     "ReplicationController",
     "Rollout",
 ];
+
+/// Pods that are fixed in their workload's stead when the policy says `fixAt: pod`: the owner's group and kind, and the
+/// row. A ReplicaSet's pods are a Deployment's (or a Rollout's, whose pods are the same).
+static STAND_INS: &[(&str, &str, Kind)] = &[
+    ("apps", "ReplicaSet", Kind { stands_for: Some("Deployment"), mutable: true, ..POD }),
+    ("apps", "StatefulSet", Kind { stands_for: Some("StatefulSet"), mutable: true, ..POD }),
+];
+
+/// The row for a Pod that stands for the workload of this controller.
+pub fn stand_in(owner_group: &str, owner_kind: &str) -> Option<&'static Kind> {
+    let owner = STAND_INS.iter().find(|(group, kind, _)| *group == owner_group && *kind == owner_kind);
+    owner.map(|(.., row)| row)
+}
+
+impl Kind {
+    /// The kind whose rules judge it.
+    pub fn judged_as(&self) -> &'static str {
+        self.stands_for.unwrap_or(self.kind)
+    }
+}
 
 /// The row of a kind.
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {

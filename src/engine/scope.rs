@@ -1,10 +1,10 @@
 //! What is judged at all: everything else is let through before anything else is looked at.
 
 use super::document::Value;
-use super::kind::Kind;
+use super::kind::{self, Kind};
 use super::marker::OWN_PREFIX;
-use super::request::{Operation, Request};
-use crate::policy::Policy;
+use super::request::{Endpoint, Operation, Request};
+use crate::policy::{FixAt, Policy};
 
 /// Whether a request is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Scope {
 }
 
 /// Whether this request is judged.
-pub fn scope(policy: &Policy, request: &Request<'_>) -> Scope {
+pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scope {
     if !matches!(request.operation, Operation::Create | Operation::Update) || !request.sub_resource.is_empty() {
         return Scope::Pass(None);
     }
@@ -31,8 +31,16 @@ pub fn scope(policy: &Policy, request: &Request<'_>) -> Scope {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return Scope::Pass(None);
     }
+    // What has no pod template is judged by its spec: a status or a label is nothing new (TRAPS G09).
+    let same_spec = || request.old_object.as_ref().is_some_and(|old| old["spec"] == object["spec"]);
+    if kind.template.is_none() && request.operation == Operation::Update && same_spec() {
+        return Scope::Pass(None);
+    }
     if kind.kind == "Pod" && is_mirror(object, request) {
         return Scope::Pass(None);
+    }
+    if let Some(row) = stand_in(endpoint, policy, request, object) {
+        return Scope::Judge(row);
     }
     if built_in_controller(object, kind) {
         return Scope::Pass((kind.kind == "Pod").then_some("owned-pod"));
@@ -56,6 +64,13 @@ fn controller<'a>(object: &'a Value<'_>) -> Option<(&'a str, &'a str)> {
     let version = owner["apiVersion"].as_str()?;
     let group = version.split_once('/').map_or("", |(group, _)| group);
     Some((group, owner["kind"].as_str()?))
+}
+
+/// The row for a Pod that is fixed in its workload's stead.
+fn stand_in(endpoint: Endpoint, policy: &Policy, request: &Request<'_>, object: &Value<'_>) -> Option<&'static Kind> {
+    let asked = endpoint == Endpoint::Mutate && request.operation == Operation::Create;
+    let (group, kind) = controller(object).filter(|_| asked && policy.fix_at == FixAt::Pod && request.kind == "Pod")?;
+    kind::stand_in(group, kind)
 }
 
 /// Whether a built-in controller made it from a template that was judged (TRAPS B10, C16).

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chrono::Utc;
 use futures::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout_at};
 
 use super::deadline::Deadline;
-use super::metrics::Metrics;
 use crate::cluster::FactSource;
 use crate::engine;
 use crate::engine::facts::{Facts, Known, Needs, Reason};
 use crate::engine::request::{Endpoint, Request};
 use crate::engine::verdict::Verdict;
-use crate::policy::Policy;
+use crate::policy::{Policy, Store};
 
 /// What decides on reviews.
 pub trait Decide: Send + Sync {
@@ -31,20 +31,16 @@ pub trait Decide: Send + Sync {
     ) -> BoxFuture<'a, Verdict>;
 }
 
-/// Where the policy in force comes from, asked once a review.
-pub type PolicySource = Arc<dyn Fn() -> Option<Arc<Policy>> + Send + Sync>;
-
 /// Decides with the engine: its policy from a store, its facts from a cluster.
 pub struct Engine {
-    policy: PolicySource,
+    policy: Arc<Store>,
     facts: Arc<dyn FactSource>,
-    metrics: Arc<Metrics>,
 }
 
 impl Engine {
-    /// Connects the three.
-    pub fn new(policy: PolicySource, facts: Arc<dyn FactSource>, metrics: Arc<Metrics>) -> Self {
-        Engine { policy, facts, metrics }
+    /// Connects the two.
+    pub fn new(policy: Arc<Store>, facts: Arc<dyn FactSource>) -> Self {
+        Engine { policy, facts }
     }
 
     /// Looks up what is needed. Sources keep the deadline of the look-ups themselves and tell what they know by then;
@@ -53,12 +49,8 @@ impl Engine {
         if needs.is_empty() {
             return Facts::unknown(Reason::NotAsked);
         }
-        let timer = (!needs.digests.is_empty()).then(|| self.metrics.config_lookup_duration.start_timer());
         let references = needs.digests.clone();
         let gathered = timeout_at(deadline.answer, self.facts.gather(namespace, needs, deadline.lookups)).await;
-        if let Some(timer) = timer {
-            timer.observe_duration();
-        }
         gathered.unwrap_or_else(|_elapsed| {
             let unknown = |reference| (reference, Known::Unknown(Reason::TimedOut));
             let digests: BTreeMap<_, _> = references.into_iter().map(unknown).collect();
@@ -69,7 +61,7 @@ impl Engine {
 
 impl Decide for Engine {
     fn policy(&self) -> Option<Arc<Policy>> {
-        (self.policy)()
+        self.policy.current()
     }
 
     fn decide<'a>(
@@ -82,6 +74,7 @@ impl Decide for Engine {
         async move {
             let needs = engine::needs(endpoint, policy, request);
             let facts = self.gather(&request.namespace, needs, deadline).await;
+            let facts = Facts { today: Some(Utc::now().date_naive()), ..facts };
             engine::evaluate(endpoint, policy, request, &facts)
         }
         .boxed()
@@ -113,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn a07_a_source_that_keeps_no_deadline_leaves_every_fact_timed_out() {
-        let engine = Engine::new(Arc::new(|| None), Arc::new(Hangs), Arc::new(Metrics::new().unwrap()));
+        let engine = Engine::new(Arc::default(), Arc::new(Hangs));
         let reference = Reference { source: Source::ConfigMap, name: "cfg".into(), keys: None, optional: false };
         let needs = Needs { digests: vec![reference.clone()], ..Needs::default() };
         let deadline = Deadline::new(Instant::now(), None, Duration::from_millis(10));
@@ -124,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_needed_nothing_asked() {
-        let engine = Engine::new(Arc::new(|| None), Arc::new(Hangs), Arc::new(Metrics::new().unwrap()));
+        let engine = Engine::new(Arc::default(), Arc::new(Hangs));
         let deadline = Deadline::new(Instant::now(), None, Duration::from_secs(3600));
         assert_eq!(engine.gather("shop", Needs::default(), deadline).await, Facts::unknown(Reason::NotAsked));
     }

@@ -11,6 +11,7 @@ use axum::routing::get;
 
 use super::App;
 use super::drain::Phase;
+use super::metrics::PolicyState;
 
 /// The admin router. Liveness never depends on the API server: a restart would mend nothing (TRAPS I13).
 pub fn router(app: Arc<App>) -> Router {
@@ -32,17 +33,26 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     };
     let policy = app.config.decider.policy();
     line("policy", if policy.is_some() { None } else { Some("none is loaded yet") });
+    // The last good one decides: no reason to take this replica out, but one to tell.
+    let trouble = app.config.policy.trouble();
     for condition in &app.config.conditions {
         line(condition.name, (condition.missing)().as_deref());
     }
     line("serving", if app.config.drain.phase() == Phase::Serving { None } else { Some("leaving") });
+    if let Some(trouble) = trouble {
+        text.push_str(&format!("policy, last update: {trouble}\n"));
+    }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, text).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     let policy = app.config.decider.policy();
-    match app.config.metrics.render(policy.as_ref().map(|policy| policy.hash.as_str())) {
+    let state = PolicyState {
+        hash: policy.as_ref().map(|policy| policy.hash.as_str()),
+        reload_failures: app.config.policy.failures(),
+    };
+    match app.config.metrics.render(state) {
         Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }

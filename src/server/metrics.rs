@@ -1,6 +1,6 @@
 //! The metrics: names, bounded labels, handles that are resolved once.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -19,10 +19,8 @@ const BUCKETS: &[f64] =
 /// What became of a review; a label value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed as it stands.
+    /// Allowed, with a patch or without one: `plimsoll_fixes_total` counts the fixes.
     Allow,
-    /// Allowed, with a patch.
-    Patch,
     /// Denied.
     Deny,
     /// Deciding panicked: allowed by `/mutate`, left to failurePolicy by `/validate`.
@@ -34,7 +32,6 @@ impl Decision {
     pub fn as_str(self) -> &'static str {
         match self {
             Decision::Allow => "allow",
-            Decision::Patch => "patch",
             Decision::Deny => "deny",
             Decision::Panic => "panic",
         }
@@ -57,7 +54,7 @@ pub struct Counted {
 }
 
 const OPERATIONS: usize = 5;
-const DECISIONS: usize = 4;
+const DECISIONS: usize = 3;
 const ACTIONS: usize = 4;
 
 /// All metrics of the process, in one registry.
@@ -70,11 +67,11 @@ pub struct Metrics {
     finding_handles: Vec<OnceLock<IntCounter>>,
     fixes: IntCounterVec,
     policy_info: IntGaugeVec,
+    policy_reload_failures: IntCounter,
+    rendering: Mutex<()>,
     bodies_rejected: IntCounterVec,
     requests_refused: IntCounterVec,
     anomalies: IntCounterVec,
-    /// Policies that were refused while an older one stayed in force.
-    pub policy_reload_failures: IntCounter,
     /// How long the look-ups of references to ConfigMaps and Secrets took, all those of a review together.
     pub config_lookup_duration: Histogram,
     /// End of the serving certificate's life, seconds since 1970.
@@ -167,6 +164,7 @@ impl Metrics {
                 "plimsoll_policy_reload_failures_total",
                 "Policies refused; the last good one stays in force.",
             )?,
+            rendering: Mutex::new(()),
             config_lookup_duration,
             certificate_not_after: gauge(
                 "plimsoll_certificate_not_after_seconds",
@@ -238,17 +236,30 @@ impl Metrics {
         count(&self.anomalies, None, &[reason]);
     }
 
-    /// All metrics in the Prometheus text format; the policy in force goes by its hash.
+    /// All metrics in the Prometheus text format.
     ///
     /// # Errors
     /// What the encoder says; it should say nothing.
-    pub fn render(&self, policy_hash: Option<&str>) -> Result<String, prometheus::Error> {
+    pub fn render(&self, policy: PolicyState<'_>) -> Result<String, prometheus::Error> {
+        // Scrapes that overlap would see one another's half-set values.
+        let _one_at_a_time = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
         self.policy_info.reset();
-        if let Some(hash) = policy_hash {
+        if let Some(hash) = policy.hash {
             self.policy_info.get_metric_with_label_values(&[hash])?.set(1);
         }
+        let uncounted = policy.reload_failures.saturating_sub(self.policy_reload_failures.get());
+        self.policy_reload_failures.inc_by(uncounted);
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
+}
+
+/// What the policy's store knows at the time of a scrape.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PolicyState<'a> {
+    /// Hash of the policy in force.
+    pub hash: Option<&'a str>,
+    /// Policies that were refused while an older one stayed in force.
+    pub reload_failures: u64,
 }
 
 /// Adds one, through the handle if there is one. A wrong number of labels cannot be, and must not panic.
@@ -275,23 +286,24 @@ mod tests {
             endpoint: Endpoint::Mutate,
             operation: Operation::Create,
             kind: kind::lookup("apps", "Deployment"),
-            decision: Decision::Patch,
+            decision: Decision::Allow,
             dry_run: false,
         };
         metrics.review(counted, 0.000_07);
         metrics.review(counted, 0.000_07);
         metrics.review(Counted { kind: None, decision: Decision::Allow, dry_run: true, ..counted }, 0.1);
-        let text = metrics.render(Some("abc")).unwrap();
+        let text = metrics.render(PolicyState { hash: Some("abc"), reload_failures: 2 }).unwrap();
         for line in [
-            r#"plimsoll_reviews_total{decision="patch",dry_run="false",endpoint="mutate",kind="Deployment",operation="CREATE"} 2"#,
+            r#"plimsoll_reviews_total{decision="allow",dry_run="false",endpoint="mutate",kind="Deployment",operation="CREATE"} 2"#,
             r#"plimsoll_reviews_total{decision="allow",dry_run="true",endpoint="mutate",kind="other",operation="CREATE"} 1"#,
             r#"plimsoll_review_duration_seconds_bucket{endpoint="mutate",le="0.00005"} 0"#,
             r#"plimsoll_review_duration_seconds_bucket{endpoint="mutate",le="0.0001"} 2"#,
             r#"plimsoll_policy_info{hash="abc"} 1"#,
+            "plimsoll_policy_reload_failures_total 2",
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }
-        assert!(!metrics.render(None).unwrap().contains("plimsoll_policy_info{"));
+        assert!(!metrics.render(PolicyState::default()).unwrap().contains("plimsoll_policy_info{"));
     }
 
     #[test]
@@ -299,7 +311,7 @@ mod tests {
         let metrics = Metrics::new().unwrap();
         let operations =
             [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect, Operation::Other];
-        let decisions = [Decision::Allow, Decision::Patch, Decision::Deny, Decision::Panic];
+        let decisions = [Decision::Allow, Decision::Deny, Decision::Panic];
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
             for operation in operations {
                 for kind in KINDS.iter().map(Some).chain([None]) {
@@ -311,9 +323,9 @@ mod tests {
                 }
             }
         }
-        let text = metrics.render(None).unwrap();
+        let text = metrics.render(PolicyState::default()).unwrap();
         let series: Vec<_> = text.lines().filter(|line| line.starts_with("plimsoll_reviews_total{")).collect();
-        assert_eq!(series.len(), 2 * 5 * (KINDS.len() + 1) * 4 * 2);
+        assert_eq!(series.len(), 2 * 5 * (KINDS.len() + 1) * decisions.len() * 2);
         assert!(series.iter().all(|line| line.ends_with(" 1")));
     }
 }

@@ -13,6 +13,7 @@ pub mod lines;
 pub mod listen;
 pub mod metrics;
 pub mod mint;
+mod policy_review;
 pub mod record;
 pub mod repeats;
 pub mod tls;
@@ -25,7 +26,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use tokio::sync::Semaphore;
 
-use crate::policy::Policy;
+use crate::policy::{Policy, Store};
 use decide::Decide;
 use drain::Drain;
 use lines::Lines;
@@ -72,6 +73,8 @@ pub struct Condition {
 pub struct Config {
     /// What decides.
     pub decider: Arc<dyn Decide>,
+    /// The policy in force, and how its reloads fared.
+    pub policy: Arc<Store>,
     /// What else must be there before it can.
     pub conditions: Vec<Condition>,
     /// Where is counted.
@@ -86,8 +89,10 @@ pub struct Config {
     pub drain: Drain,
     /// Name of our own ServiceAccount, `system:serviceaccount:NAMESPACE:NAME`.
     pub own_user: Option<String>,
-    /// Namespace that we run in: nothing in it is judged (TRAPS I01).
+    /// Namespace that we run in: nothing in it is judged (TRAPS I01), but for our own policy.
     pub own_namespace: Option<String>,
+    /// Namespace and name of the ConfigMap that holds our policy.
+    pub policy_config_map: Option<(String, String)>,
 }
 
 /// The server's state, shared by all requests.

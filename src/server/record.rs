@@ -81,6 +81,9 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         if judged.old {
             out.push_str(",\"old\":true");
         }
+        if let Some(exception) = &judged.exception {
+            member(&mut out, "exception", exception);
+        }
         out.push('}');
     }
     out.push(']');
@@ -127,7 +130,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     let _ = write!(
         out,
         ",\"opsCount\":{},\"durationMs\":{:.3}}}",
-        if about.decision == Decision::Patch { verdict.patch_ops } else { 0 },
+        verdict.patch_ops,
         about.duration.as_secs_f64() * 1000.0
     );
     out
@@ -247,7 +250,12 @@ mod tests {
     fn k08_a_record_has_exactly_these_fields() {
         let finding = Finding::new("mutable-image-tag", "/spec/template/spec/containers/0/image", "value hunter2");
         let verdict = Verdict {
-            findings: vec![Judged { finding: finding.container("app"), action: Action::Deny, old: false }],
+            findings: vec![Judged {
+                finding: finding.container("app"),
+                action: Action::Deny,
+                old: false,
+                exception: None,
+            }],
             denial: Some("hunter2".into()),
             ..Verdict::default()
         };

@@ -1,1 +1,5 @@
+//! The server: the real router over real TLS, the real binary, and a fake API server behind it.
+
 mod cluster;
+mod harness;
+mod traps;

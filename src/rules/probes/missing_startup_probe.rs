@@ -113,16 +113,15 @@ impl Rule for MissingStartupProbe {
             // A probe that the API server will refuse is not ours to speak of.
             let Some(tolerated) = Tolerance::of(liveness) else { continue };
             let name = container.name();
-            let mut message = format!(
-                "container {} has a livenessProbe and no startupProbe: a start of more than {} s is killed and \
+            let probe = startup_probe(&container, liveness, tolerated, params);
+            // The reason comes before the consequence: what is too long for a warning is cut at its end.
+            let why = probe.as_ref().err().map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
+            let message = format!(
+                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and \
                  begins again",
                 quoted(name),
                 tolerated.seconds
             );
-            let probe = startup_probe(&container, liveness, tolerated, params);
-            if let Err(why) = &probe {
-                message.push_str(&format!("; nothing is added: {why}"));
-            }
             let fix = probe.ok().map(|(probe, budget)| {
                 let claim = format!("{}/{name}", Self::META.id);
                 let writes = vec![(container.path(&["startupProbe"]), probe)];

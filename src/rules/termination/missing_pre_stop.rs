@@ -100,7 +100,7 @@ impl MissingPreStop {
     }
 
     fn looks_at(context: &Context<'_>, template: &Template<'_>, params: &Params) -> bool {
-        Self::META.kinds.contains(&context.kind.kind)
+        Self::META.kinds.contains(&context.kind.judged_as())
             && template.restarts_always()
             && (!context.kind.per_node || params.daemon_sets)
     }
@@ -158,13 +158,13 @@ impl Rule for MissingPreStop {
         let plan = &context.termination().added_sleep;
         for container in template.regular().filter(|container| Self::misses(container, params)) {
             let name = container.name();
-            let mut message = format!(
-                "container {} has no preStop hook: it gets SIGTERM while load balancers still send it requests",
+            // The reason comes before the consequence: what is too long for a warning is cut at its end.
+            let why = plan.as_ref().err().and_then(|why| why.says());
+            let why = why.map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
+            let message = format!(
+                "container {} has no preStop hook{why}: it gets SIGTERM while load balancers still send it requests",
                 quoted(name)
             );
-            if let Some(why) = plan.as_ref().err().and_then(|why| why.says()) {
-                message.push_str(&format!("; nothing is added: {why}"));
-            }
             let mut finding = Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop"]), message)
                 .container(name)
                 .mend(format!("lifecycle: {{preStop: {{sleep: {{seconds: {}}}}}}}", params.sleep_seconds));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::world::{World, digest_in, same_operations, yaml};
 
 /// The object of B01: satisfies P0 but for the digest.
-const B01: &str = r#"
+pub const B01: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -26,7 +26,7 @@ spec:
 "#;
 
 /// The object of B02: B01 without template annotations.
-const B02: &str = r#"
+pub const B02: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -237,7 +237,11 @@ fn b10_naming_some_other_controller_is_no_way_round() {
     assert_eq!(world.create(&object).mutate().patch, None, "its operator would fight back");
     let answer = world.create(&object).validate();
     assert!(!answer.allowed);
-    assert!(answer.message.contains("[mutable-image-tag] /spec/template/spec/containers/0/image"), "{}", answer.message);
+    assert!(
+        answer.message.contains("[mutable-image-tag] /spec/template/spec/containers/0/image"),
+        "{}",
+        answer.message
+    );
 }
 
 #[test]
@@ -260,8 +264,8 @@ fn b12_no_sleep_on_servers_that_drop_it() {
     let answer = world.create(&object).mutate();
     assert!(!answer.patch().to_string().contains("lifecycle"));
     let expected = "[missing-pre-stop] /spec/template/spec/containers/0/lifecycle/preStop: container \"c\" has no preStop \
-                    hook: it gets SIGTERM while load balancers still send it requests; nothing is added: native sleep \
-                    needs Kubernetes ≥ 1.30, this server is 1.28";
+                    hook (nothing is added: native sleep needs Kubernetes ≥ 1.30, this server is 1.28): it gets SIGTERM \
+                    while load balancers still send it requ…";
     assert!(answer.warnings.iter().any(|warning| warning == expected), "{:?}", answer.warnings);
     // In the same words from the other webhook, so that the API server shows it once.
     assert!(world.create(&object).validate().warnings.iter().any(|warning| warning == expected));

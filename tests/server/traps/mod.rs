@@ -1,0 +1,14 @@
+//! The traps of admission webhooks, one file a group, one function (or a few) a trap.
+
+mod a;
+mod b;
+mod c;
+mod d;
+mod e;
+mod f;
+mod g;
+mod h;
+mod i;
+mod j;
+mod k;
+mod world;
