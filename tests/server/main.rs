@@ -2,4 +2,5 @@
 
 mod cluster;
 mod harness;
+mod policy;
 mod traps;

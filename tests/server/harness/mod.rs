@@ -82,7 +82,6 @@ pub fn update(kind: &str, old_object: &str, object: &str) -> Value {
 }
 
 /// The object as the API server would store it: the patch applied.
-#[allow(dead_code, reason = "for trap groups that look at patches")]
 pub fn apply(patch: &Value, object: &Value) -> Value {
     let patch: json_patch::Patch = serde_json::from_value(patch.clone()).unwrap();
     let mut object = object.clone();

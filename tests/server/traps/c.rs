@@ -408,6 +408,14 @@ fn c14_break_glass_turns_denials_into_warnings() {
 }
 
 #[test]
+fn c14_a_policy_that_only_warns_denies_nothing() {
+    let world = World::p0().enforcement("warn");
+    let answer = world.create(&with_image(safe(), "app:latest")).validate();
+    assert!(answer.allowed && answer.warns(&["[mutable-image-tag]"]), "{answer:?}");
+    assert!(!answer.audit.contains_key("override"), "{answer:?}");
+}
+
+#[test]
 fn c15_an_old_violation_is_a_warning_a_new_one_a_denial() {
     let world = World::p0();
     let old = with_image(safe(), "app:latest");

@@ -432,3 +432,11 @@ fn a_digest_goes_with_the_last_reference() {
     // A PUT of a manifest that reads nothing any more: no digest, and no marker that claims one.
     assert_eq!(world.update(&old, &plain()).mutate().patch, None);
 }
+
+#[test]
+fn a_dry_run_gets_the_same_patch_and_the_same_verdict() {
+    let world = World::p0();
+    let asked = || world.create(&yaml(B02));
+    assert_eq!(asked().dry_run().mutate().patch, asked().mutate().patch);
+    assert_eq!(asked().dry_run().validate().warnings, asked().validate().warnings);
+}
