@@ -198,6 +198,10 @@ async fn j06_no_log_line_at_any_level_holds_a_secrets_content() {
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
+    // With one dispatcher alone, whether a line is logged at all is decided by the thread that comes by it first, which
+    // may be another test's; with two, both are asked.
+    let sink = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::sink);
+    let _second = tracing::Dispatch::new(sink.finish());
     let path = |name: &str| format!("/api/v1/namespaces/shop/secrets/{name}");
     let api = FakeApi::start(&[]).await;
     api.set(&path("s"), Answer::Json(r#"{"data":{"k":"aHVudGVyMg=="}}"#.to_owned()));
