@@ -7,17 +7,24 @@ pub mod probes;
 pub mod resources;
 pub mod rollout;
 pub mod termination;
+#[cfg(test)]
+mod trial;
 
 use crate::engine::rule::{AnyRule, Entry};
 
 /// Every rule, sorted by id.
 pub static REGISTRY: &[&dyn AnyRule] = &[
+    &Entry::<resources::best_effort::BestEffort>::new(),
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
     &Entry::<rollout::default_rolling_update::DefaultRollingUpdate>::new(),
+    &Entry::<resources::implausible_quantity::ImplausibleQuantity>::new(),
+    &Entry::<resources::init_dominates::InitDominates>::new(),
+    &Entry::<resources::missing_memory_limit::MissingMemoryLimit>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
+    &Entry::<resources::overcommit::Overcommit>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
