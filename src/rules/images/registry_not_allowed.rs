@@ -232,7 +232,8 @@ mod tests {
              \"registry.example:5000\", \"b.io\" may be pulled from"
         );
         assert_eq!(mend.as_deref(), Some("image: \"registry.example:5000/nginx:1.27\"  # once it is mirrored there"));
-        let (message, mend) = messages("quay.io/a/b@sha256:00", &["1.io", "2.io", "3.io", "4.io", "5.io", "6.io"]).swap_remove(0);
+        let (message, mend) =
+            messages("quay.io/a/b@sha256:00", &["1.io", "2.io", "3.io", "4.io", "5.io", "6.io"]).swap_remove(0);
         assert!(message.ends_with("comes from \"quay.io\", and only \"1.io\", \"2.io\", \"3.io\", \"4.io\", \"5.io\", 1 more may be pulled from"));
         assert!(mend.unwrap().starts_with("image: \"1.io/a/b@sha256:00\""));
     }
@@ -251,8 +252,24 @@ mod tests {
 
     #[test]
     fn entries_that_no_registry_equals_are_refused() {
-        for entry in ["", "https://r.io", "r.io/team", "R.io", "r.io:", "r.io:http", "-r.io", "r..io", "*.r.io", "index.docker.io", "mirror"] {
-            assert_eq!(refused::<RegistryNotAllowed>(json!({"registries": ["docker.io", entry]})), "registries[1]", "{entry}");
+        for entry in [
+            "",
+            "https://r.io",
+            "r.io/team",
+            "R.io",
+            "r.io:",
+            "r.io:http",
+            "-r.io",
+            "r..io",
+            "*.r.io",
+            "index.docker.io",
+            "mirror",
+        ] {
+            assert_eq!(
+                refused::<RegistryNotAllowed>(json!({"registries": ["docker.io", entry]})),
+                "registries[1]",
+                "{entry}"
+            );
         }
         assert!(allowed("x", &["localhost", "localhost:5000", "10.0.0.1:5000", "docker.io"]));
     }

@@ -102,7 +102,9 @@ mod tests {
         for image in ["app", "app:latest", "app:1.2", "reg:5000/app", "reg:5000/app:1.2", "app:LATEST", "app:1@"] {
             assert_eq!(found(json!(image)), 1, "{image}");
         }
-        for image in [format!("app@sha256:{hex}"), format!("app:latest@sha256:{hex}"), format!("reg:5000/app@sha256:{hex}")] {
+        for image in
+            [format!("app@sha256:{hex}"), format!("app:latest@sha256:{hex}"), format!("reg:5000/app@sha256:{hex}")]
+        {
             assert_eq!(found(json!(image)), 0, "{image}");
         }
         assert_eq!(found(json!("")), 0);
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn h01_the_message_names_the_tag_that_is_pulled() {
-        let findings = in_pod_spec::<UnpinnedImage>(json!({"containers": [{"name": "app", "image": "r:5000/x"}]}), json!({}));
+        let findings =
+            in_pod_spec::<UnpinnedImage>(json!({"containers": [{"name": "app", "image": "r:5000/x"}]}), json!({}));
         assert_eq!(
             findings[0].message,
             "container \"app\": image \"r:5000/x\" has no digest: whoever may push the tag \"latest\" decides what the \
