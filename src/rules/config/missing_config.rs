@@ -29,6 +29,7 @@
 //! ## Unknown facts
 //! What cannot be looked up (no permission, too late, more than 16 references, no cluster) is not reported.
 
+use crate::config::Source;
 use crate::config::references::Use;
 use crate::engine::context::Context;
 use crate::engine::facts::{Known, Needs};
@@ -91,12 +92,12 @@ fn required<'a>(template: Template<'a>, params: &Params) -> impl Iterator<Item =
 
 fn absent(template: Template<'_>, object: &Object<'_>) -> Option<Finding> {
     let used = object.uses.iter().find(|used| !used.optional)?;
-    let message = format!("{} does not exist: {}", object.subject(), consequence(used));
-    let data = if object.reference.source == crate::config::Source::Secret { "stringData" } else { "data" };
+    let message = format!("{} does not exist: {}", object.subject(), consequence(used, 1));
     let mut mend = format!(
-        "apiVersion: v1\nkind: {}\nmetadata:\n  name: {}\n{data}:",
+        "apiVersion: v1\nkind: {}\nmetadata:\n  name: {}\n{}:",
         object.reference.source,
-        quoted(&object.reference.name)
+        quoted(&object.reference.name),
+        data(object)
     );
     match &object.reference.keys {
         Some(keys) => keys.iter().take(MOST_LISTED).for_each(|key| mend.push_str(&format!("\n  {}: …", quoted(key)))),
@@ -117,8 +118,9 @@ fn lacking(template: Template<'_>, object: &Object<'_>, missing: &[String]) -> O
         names.push(format!("{} more", missing.len() - MOST_LISTED));
     }
     let plural = if missing.len() == 1 { "key" } else { "keys" };
-    let message = format!("{} has no {plural} {}: {}", object.subject(), names.join(", "), consequence(used));
-    let mut mend = format!("data:  # of {}", object.subject());
+    let message =
+        format!("{} has no {plural} {}: {}", object.subject(), names.join(", "), consequence(used, missing.len()));
+    let mut mend = format!("{}:  # of {}", data(object), object.subject());
     missing.iter().take(MOST_LISTED).for_each(|key| mend.push_str(&format!("\n  {}: …", quoted(key))));
     Some(finding(name_pointer(template, used), message, mend))
 }
@@ -127,10 +129,19 @@ fn finding(pointer: String, message: String, mend: String) -> Finding {
     Finding::new(MissingConfig::META.id, pointer, message).mend(mend).at_most(Action::Warn)
 }
 
-fn consequence(used: &Use<'_>) -> String {
+/// The member in which an author writes keys and values.
+fn data(object: &Object<'_>) -> &'static str {
+    match object.reference.source {
+        Source::ConfigMap => "data",
+        Source::Secret => "stringData",
+    }
+}
+
+fn consequence(used: &Use<'_>, missing: usize) -> String {
+    let until = if missing == 1 { "it is there" } else { "they are there" };
     match used.volume {
-        Some(volume) => format!("new pods wait in ContainerCreating for volume {} until it is there", quoted(volume)),
-        None => "new pods wait in CreateContainerConfigError until it is there".to_owned(),
+        Some(volume) => format!("new pods wait in ContainerCreating for volume {} until {until}", quoted(volume)),
+        None => format!("new pods wait in CreateContainerConfigError until {until}"),
     }
 }
 
@@ -139,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::{Reference, Source};
+    use crate::config::Reference;
     use crate::engine::facts::{ConfigFacts, Facts, Reason};
     use crate::rules::trial::judge;
 

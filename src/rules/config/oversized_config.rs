@@ -100,12 +100,12 @@ impl Rule for OversizedConfig {
                 continue;
             }
             let message = format!(
-                "{} holds {} KiB, above {} KiB: {}% of the 1024 KiB that the API server takes, and each node with one \
-                 of its pods fetches all of it",
+                "{} holds {} of the {} KiB that the API server takes, above {} KiB: its growth ends there, and each node \
+                 with one of its pods fetches all of it",
                 object.subject(),
                 facts.bytes.div_ceil(1024),
-                params.max_bytes / 1024,
-                facts.bytes.saturating_mul(100) / MOST_BYTES
+                MOST_BYTES / 1024,
+                params.max_bytes / 1024
             );
             let part = |part: u8| quoted(&format!("{}-{part}", object.reference.name));
             let mend = format!(
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(found[0].pointer, "/spec/volumes/0/configMap/name");
         assert_eq!(
             found[0].message,
-            "ConfigMap \"big\" holds 513 KiB, above 512 KiB: 50% of the 1024 KiB that the API server takes, and each node \
-             with one of its pods fetches all of it"
+            "ConfigMap \"big\" holds 513 of the 1024 KiB that the API server takes, above 512 KiB: its growth ends there, and \
+             each node with one of its pods fetches all of it"
         );
     }
 

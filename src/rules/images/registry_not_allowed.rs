@@ -142,7 +142,7 @@ fn judge(named: &Named<'_>, params: &Params) -> Option<Finding> {
         format!("comes from {}", quoted(&registry))
     };
     let message = format!(
-        "{}: image {} {from}, and only {} may be pulled from",
+        "{}: image {} {from}, but allowed are only {}",
         named.subject(),
         quoted(named.image),
         listed(&params.registries)
@@ -228,13 +228,15 @@ mod tests {
         let (message, mend) = messages("nginx:1.27", &["registry.example:5000", "b.io"]).swap_remove(0);
         assert_eq!(
             message,
-            "container \"app\": image \"nginx:1.27\" names no registry, so it comes from docker.io, and only \
-             \"registry.example:5000\", \"b.io\" may be pulled from"
+            "container \"app\": image \"nginx:1.27\" names no registry, so it comes from docker.io, but allowed are \
+             only \"registry.example:5000\", \"b.io\""
         );
         assert_eq!(mend.as_deref(), Some("image: \"registry.example:5000/nginx:1.27\"  # once it is mirrored there"));
         let (message, mend) =
             messages("quay.io/a/b@sha256:00", &["1.io", "2.io", "3.io", "4.io", "5.io", "6.io"]).swap_remove(0);
-        assert!(message.ends_with("comes from \"quay.io\", and only \"1.io\", \"2.io\", \"3.io\", \"4.io\", \"5.io\", 1 more may be pulled from"));
+        assert!(message.ends_with(
+            "comes from \"quay.io\", but allowed are only \"1.io\", \"2.io\", \"3.io\", \"4.io\", \"5.io\", 1 more"
+        ));
         assert!(mend.unwrap().starts_with("image: \"1.io/a/b@sha256:00\""));
     }
 

@@ -108,7 +108,7 @@ fn cores(stanza: &Stanza<'_>, list: &str, params: &Params) -> Option<Finding> {
     let counts = requested(stanza.resources, "cpu").is_some_and(|(said, _)| said == list);
     let so = match (counts, list) {
         (true, "limits") => "which is its request too, and hardly any node has as many: its pods stay Pending",
-        (true, _) => "more than hardly any node has: its pods stay Pending",
+        (true, _) => "which hardly any node has: its pods stay Pending",
         (false, _) => "as good as no limit",
     };
     let message = format!("{}: {list}.cpu {} is {} cores, {so}", stanza.subject(), quoted(&text), thousandths(milli));

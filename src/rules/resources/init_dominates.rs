@@ -162,7 +162,7 @@ fn judge(resource: &str, running: i128, init: &Init<'_>, replicas: i64, params: 
     }
     let wasted = effective - running;
     message.push_str(&format!(
-        ", while the running pod requests {}: each pod reserves {} as long as it lives, {} more than it runs with",
+        ", while the running pod requests {}: each pod reserves {} {resource} as long as it lives, {} more than it runs with",
         show(running),
         show(effective),
         show(wasted)
@@ -206,7 +206,7 @@ mod tests {
     fn the_sum_of_the_containers_is_compared_with_the_largest_init_container() {
         assert_eq!(found(&[cpu("a", "100m"), cpu("b", "200m")], &[cpu("i", "300m"), cpu("j", "250m")]), []);
         let findings = found(&[cpu("a", "100m"), cpu("b", "250m")], &[cpu("i", "400m"), cpu("j", "2"), cpu("k", "2")]);
-        let message = "init container \"j\": requests.cpu \"2\", while the running pod requests 350m: each pod reserves 2 \
+        let message = "init container \"j\": requests.cpu \"2\", while the running pod requests 350m: each pod reserves 2 cpu \
                        as long as it lives, 1650m more than it runs with";
         let mend = "resources:\n  requests:\n    cpu: 350m  # or less";
         assert_eq!(findings, [("j".to_owned(), message.to_owned(), mend.to_owned())]);
@@ -219,7 +219,7 @@ mod tests {
         // 100m + 200m against 150m + 200m.
         let findings = found(&[cpu("a", "100m")], &[sidecar("s", "200m"), cpu("i", "150m")]);
         let message = "init container \"i\": requests.cpu \"150m\" comes to 350m with the sidecars before it, while the \
-                       running pod requests 300m: each pod reserves 350m as long as it lives, 50m more than it runs with";
+                       running pod requests 300m: each pod reserves 350m cpu as long as it lives, 50m more than it runs with";
         let mend = "resources:\n  requests:\n    cpu: 100m  # or less";
         assert_eq!(findings, [("i".to_owned(), message.to_owned(), mend.to_owned())]);
         // The later one is smaller by itself: 250m + 0 against 100m + 200m.
@@ -243,7 +243,7 @@ mod tests {
         assert!(
             findings[0]
                 .1
-                .contains("limits.memory \"1Gi\", while the running pod requests 256Mi: each pod reserves 1Gi")
+                .contains("limits.memory \"1Gi\", while the running pod requests 256Mi: each pod reserves 1Gi memory")
         );
         assert!(findings[0].1.ends_with("768Mi more than it runs with"));
     }

@@ -105,15 +105,13 @@ fn report(context: &Context<'_>, stanza: &Stanza<'_>) -> Finding {
         format!("limits.memory {}, which is no limit", quoted(&written(limit)))
     };
     let request = stanza.milli("requests", "memory").filter(|milli| *milli > 0);
-    let counted = match request {
-        Some(milli) => format!("though the scheduler counts {} for it", amount("memory", milli)),
-        None => "and the scheduler counts nothing for it".to_owned(),
-    };
+    let instead = request.map(|milli| format!(" instead of the {} that it requests", amount("memory", milli)));
     let (says, bound) =
         if limit.is_null() { limit_range_bound(&context.facts.limit_range) } else { Default::default() };
     let message = format!(
-        "{subject} has {has}: it may take all the memory of its node, {counted}, and then other pods are killed or \
-         evicted with it{says}"
+        "{subject} has {has}: it may take all the memory of its node{}, and when that runs out its neighbours are evicted \
+         or killed too{says}",
+        instead.unwrap_or_default()
     );
     let mend = match request {
         Some(milli) => format!("{}  # as its request; measure it", amount("memory", milli)),

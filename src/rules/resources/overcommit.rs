@@ -40,7 +40,7 @@ use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
 use crate::rules::resources::stanza::{Stanza, amount, stanzas, written};
 
-/// One mebibyte in thousandths of a byte: memory that we propose is a whole number of them.
+/// One mebibyte in thousandths of a byte: memory that we tell or propose is a whole number of them.
 const MEBIBYTE: i128 = 1024 * 1024 * 1000;
 
 /// The rule `overcommit`.
@@ -115,14 +115,14 @@ fn judge(stanza: &Stanza<'_>, name: &str, allowed: u32) -> Option<Finding> {
     };
     let share = amount(name, request);
     let so = match name {
-        "cpu" => format!("on a full node it gets {share} of the {} that it may use", amount(name, limit)),
+        "cpu" => format!("on a full node it gets {share} of the {} cpu that it may use", amount(name, limit)),
         _ => format!(
-            "on a full node {} of it is not there, and this container is among the first to be killed",
-            amount(name, limit - request)
+            "on a full node {} of it is not there, and who uses more than was requested is killed first",
+            amount(name, whole_mebibytes(limit - request))
         ),
     };
     let message = format!(
-        "{}: limits.{name} {} is {times} requests.{name} {}, above {} times: {so}",
+        "{}: limits.{name} {} is {times} requests.{name} {}, above the allowed {} times: {so}",
         stanza.subject(),
         quoted(&limit_text),
         quoted(&request_text),
@@ -130,7 +130,7 @@ fn judge(stanza: &Stanza<'_>, name: &str, allowed: u32) -> Option<Finding> {
     );
     // The smallest request that this limit may stand beside.
     let least = (limit * 100 + allowed - 1) / allowed;
-    let least = if name == "cpu" { least } else { ((least + MEBIBYTE - 1) / MEBIBYTE * MEBIBYTE).min(limit) };
+    let least = if name == "cpu" { least } else { whole_mebibytes(least).min(limit) };
     let mend = format!("resources:\n  requests:\n    {name}: {}  # or lower the limit", amount(name, least));
     // How far above the bound, percent, so that cpu and memory of one container compare.
     let excess = if request == 0 { i128::MAX } else { (limit * 10_000 + request * allowed - 1) / (request * allowed) };
@@ -138,7 +138,12 @@ fn judge(stanza: &Stanza<'_>, name: &str, allowed: u32) -> Option<Finding> {
     Some(finding.measure(i64::try_from(excess).unwrap_or(i64::MAX)).mend(mend))
 }
 
-/// `tenths / whole`, a number of tenths, rounded up: `45` is `4.5`.
+/// Memory rounded up to whole mebibytes.
+fn whole_mebibytes(milli: i128) -> i128 {
+    (milli + MEBIBYTE - 1) / MEBIBYTE * MEBIBYTE
+}
+
+/// `number / by`, in tenths and rounded up, as a decimal number: `45` by 1 is `4.5`.
 fn tenths(number: i128, by: i128) -> String {
     let tenths = (number + by - 1) / by;
     if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
@@ -163,13 +168,17 @@ mod tests {
         assert_eq!(above[0].pointer, "/spec/template/spec/containers/0/resources/limits/cpu");
         assert_eq!(
             above[0].message,
-            "container \"app\": limits.cpu \"450m\" is 4.5 times requests.cpu \"100m\", above 4 times: on a full node it \
-             gets 100m of the 450m that it may use"
+            "container \"app\": limits.cpu \"450m\" is 4.5 times requests.cpu \"100m\", above the allowed 4 times: on a full node it \
+             gets 100m of the 450m cpu that it may use"
         );
         assert_eq!(above[0].mend.as_deref(), Some("resources:\n  requests:\n    cpu: 113m  # or lower the limit"));
         assert_eq!(above[0].measure, Some(113));
         let above = container(json!({"requests": {"memory": "100M"}, "limits": {"memory": "1Gi"}}));
-        assert!(above[0].message.contains("is 10.8 times requests.memory \"100M\", above 2 times: on a full node "));
+        assert!(
+            above[0]
+                .message
+                .contains("is 10.8 times requests.memory \"100M\", above the allowed 2 times: on a full node ")
+        );
         assert_eq!(above[0].mend.as_deref(), Some("resources:\n  requests:\n    memory: 512Mi  # or lower the limit"));
     }
 
