@@ -35,7 +35,7 @@
 //! What cannot be looked up (no permission, too late, more than 16 references, no cluster) is not reported.
 
 use crate::engine::context::Context;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::pod::Template;
 use crate::engine::rule::{Category, Meta, Rule};
@@ -76,7 +76,7 @@ impl Rule for MutableConfig {
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
         for object in judged(template, params) {
-            let Known::Known(facts) = context.facts.config(&object.reference) else { continue };
+            let Some(facts) = object.told(context.facts) else { continue };
             if !facts.immutable {
                 findings.push(report(template, &object));
             }
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{ConfigFacts, Facts, Reason};
+    use crate::engine::facts::{ConfigFacts, Facts, Known, Reason};
     use crate::rules::trial::judge;
 
     fn messages(spec: serde_json::Value, told: Known<ConfigFacts>) -> Vec<String> {

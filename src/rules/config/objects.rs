@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::references::{Use, uses};
 use crate::config::{Reference, Source};
+use crate::engine::facts::{ConfigFacts, Facts};
 use crate::engine::pod::Template;
 use crate::engine::text::quoted;
 
@@ -48,6 +49,13 @@ impl<'a> Object<'a> {
     /// `ConfigMap "settings"`.
     pub fn subject(&self) -> String {
         format!("{} {}", self.reference.source, quoted(&self.reference.name))
+    }
+
+    /// What is known of it by whichever reference: unlike missing keys, size and immutability hang on no keys, and the old
+    /// object of an update, which is judged by the new one's facts, may use other keys.
+    pub fn told<'f>(&self, facts: &'f Facts) -> Option<&'f ConfigFacts> {
+        let same = |other: &Reference| other.source == self.reference.source && other.name == self.reference.name;
+        facts.configs.iter().filter(|(reference, _)| same(reference)).find_map(|(_, told)| told.known())
     }
 
     /// Where its name stands first.

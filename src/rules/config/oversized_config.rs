@@ -34,7 +34,7 @@
 //! What cannot be looked up (no permission, too late, more than 16 references, no cluster) is not reported.
 
 use crate::engine::context::Context;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
@@ -95,7 +95,7 @@ impl Rule for OversizedConfig {
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
         for object in objects(template, params.secrets) {
-            let Known::Known(facts) = context.facts.config(&object.reference) else { continue };
+            let Some(facts) = object.told(context.facts) else { continue };
             if facts.bytes <= params.max_bytes {
                 continue;
             }
@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{ConfigFacts, Facts, Reason};
+    use crate::engine::facts::{ConfigFacts, Facts, Known, Reason};
     use crate::rules::trial::{judge, refused};
 
     fn findings(told: Known<ConfigFacts>) -> Vec<Finding> {
@@ -148,6 +148,17 @@ mod tests {
             "ConfigMap \"big\" holds 513 of the 1024 KiB that the API server takes, above 512 KiB: its growth ends there, and \
              each node with one of its pods fetches all of it"
         );
+    }
+
+    #[test]
+    fn c15_facts_serve_an_old_object_that_uses_other_keys() {
+        let pod = |items| json!({"spec": {"volumes": [{"name": "v", "configMap": {"name": "big", "items": items}}]}});
+        let mut facts = Facts::unknown(Reason::NotAsked);
+        let (_, needs) = judge::<OversizedConfig>(("", "Pod"), &pod(json!([{"key": "new"}])), json!({}), &facts);
+        let told = ConfigFacts { bytes: 900_000, ..ConfigFacts::default() };
+        facts.configs = needs.configs.into_iter().map(|reference| (reference, Known::Known(told.clone()))).collect();
+        let (found, _) = judge::<OversizedConfig>(("", "Pod"), &pod(json!([{"key": "old"}])), json!({}), &facts);
+        assert_eq!(found.len(), 1);
     }
 
     #[test]
