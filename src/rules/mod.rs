@@ -7,18 +7,33 @@ pub mod probes;
 pub mod resources;
 pub mod rollout;
 pub mod termination;
+#[cfg(test)]
+mod trial;
 
 use crate::engine::rule::{AnyRule, Entry};
 
 /// Every rule, sorted by id.
 pub static REGISTRY: &[&dyn AnyRule] = &[
+    &Entry::<resources::best_effort::BestEffort>::new(),
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
+    &Entry::<config::config_subpath::ConfigSubpath>::new(),
     &Entry::<rollout::default_rolling_update::DefaultRollingUpdate>::new(),
+    &Entry::<config::duplicate_env::DuplicateEnv>::new(),
+    &Entry::<resources::implausible_quantity::ImplausibleQuantity>::new(),
+    &Entry::<resources::init_dominates::InitDominates>::new(),
+    &Entry::<config::missing_config::MissingConfig>::new(),
+    &Entry::<resources::missing_memory_limit::MissingMemoryLimit>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
+    &Entry::<config::mutable_config::MutableConfig>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
+    &Entry::<resources::overcommit::Overcommit>::new(),
+    &Entry::<config::oversized_config::OversizedConfig>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
+    &Entry::<images::registry_not_allowed::RegistryNotAllowed>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
+    &Entry::<config::time_zone_host_path::TimeZoneHostPath>::new(),
+    &Entry::<images::unpinned_image::UnpinnedImage>::new(),
 ];
