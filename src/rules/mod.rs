@@ -6,6 +6,7 @@ pub mod images;
 pub mod probes;
 pub mod resources;
 pub mod rollout;
+pub mod scaling;
 pub mod termination;
 
 use crate::engine::rule::{AnyRule, Entry};
@@ -14,11 +15,23 @@ use crate::engine::rule::{AnyRule, Entry};
 pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
     &Entry::<rollout::default_rolling_update::DefaultRollingUpdate>::new(),
+    &Entry::<scaling::hpa_bounds::HpaBounds>::new(),
+    &Entry::<scaling::hpa_fights_replicas::HpaFightsReplicas>::new(),
+    &Entry::<rollout::manual_update::ManualUpdate>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
+    &Entry::<rollout::no_rollback_history::NoRollbackHistory>::new(),
+    &Entry::<rollout::partition_blocks_update::PartitionBlocksUpdate>::new(),
+    &Entry::<rollout::paused_rollout::PausedRollout>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
+    &Entry::<rollout::recreate_strategy::RecreateStrategy>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
+    &Entry::<rollout::shared_rwo_claim::SharedRwoClaim>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
+    &Entry::<rollout::short_min_ready::ShortMinReady>::new(),
+    &Entry::<rollout::short_progress_deadline::ShortProgressDeadline>::new(),
+    &Entry::<scaling::single_replica::SingleReplica>::new(),
+    &Entry::<rollout::stalled_rollout::StalledRollout>::new(),
 ];
