@@ -93,3 +93,96 @@ mod tests {
         assert!(!Workload::of(lookup("apps", "StatefulSet").unwrap(), &object).unwrap().recreates);
     }
 }
+
+#[cfg(test)]
+mod scaled_tests {
+    use serde_json::json;
+
+    use crate::engine::facts::{Facts, Known, Needs, Reason};
+    use crate::engine::finding::Action;
+    use crate::engine::kind;
+    use crate::engine::neighbours::{Claim, Workload};
+    use crate::engine::request::Endpoint;
+    use crate::engine::verdict::Verdict;
+    use crate::engine::{document::Value, evaluate, needs};
+    use crate::policy::Policy;
+    use crate::review::Review;
+
+    /// A namespace in which the Deployment `web` mounts a ReadWriteOnce claim.
+    fn facts() -> Facts {
+        let pod = r#"{"containers":[{"ports":[{"containerPort":80}]}],
+            "volumes":[{"persistentVolumeClaim":{"claimName":"data"}}]}"#;
+        let text = format!(r#"{{"metadata":{{"name":"web"}},"spec":{{"template":{{"spec":{pod}}}}}}}"#);
+        let workload = Workload::of(kind::lookup("apps", "Deployment").unwrap(), &Value::parse(&text).unwrap());
+        let claim = Claim { name: "data".to_owned(), access_modes: vec!["ReadWriteOnce".to_owned()] };
+        Facts {
+            workloads: Known::Known(workload.into_iter().collect()),
+            autoscalers: Known::Known(Vec::new()),
+            claims: Known::Known(vec![claim]),
+            ..Facts::unknown(Reason::NotAsked)
+        }
+    }
+
+    /// An UPDATE of `<resource>/scale` by way of the envelope, `None`: the Scale leaves its number out.
+    fn scale(endpoint: Endpoint, resource: &str, old: Option<i64>, new: Option<i64>) -> (Verdict, Needs) {
+        let scale = |replicas: Option<i64>| {
+            let spec = replicas.map_or(json!({}), |replicas| json!({"replicas": replicas}));
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web", "namespace": "shop"},
+                "spec": spec, "status": {"replicas": 1}})
+        };
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "operation": "UPDATE", "namespace": "shop", "name": "web",
+            "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+            "resource": {"group": "apps", "version": "v1", "resource": resource}, "subResource": "scale",
+            "object": scale(new), "oldObject": scale(old)}})
+        .to_string();
+        let rules = ["shared-rwo-claim", "single-replica"].map(|id| (id, Action::Deny, false, json!({})));
+        let policy = Policy::of(&rules).unwrap();
+        let request = Review::parse(body.as_bytes()).unwrap().into_request(None).unwrap();
+        (evaluate(endpoint, &policy, &request, &facts()), needs(endpoint, &policy, &request))
+    }
+
+    fn validate(old: Option<i64>, new: Option<i64>) -> Verdict {
+        scale(Endpoint::Validate, "deployments", old, new).0
+    }
+
+    #[test]
+    fn a15_scaling_to_zero_is_allowed_without_a_word() {
+        for zero in [Some(0), None] {
+            let (verdict, needs) = scale(Endpoint::Validate, "deployments", Some(3), zero);
+            assert!(verdict.allowed() && verdict.findings.is_empty() && verdict.patch.is_none(), "{verdict:?}");
+            assert!(!verdict.out_of_scope && needs.is_empty());
+        }
+    }
+
+    #[test]
+    fn a15_scaling_up_is_judged_as_the_workload_that_it_scales() {
+        let (verdict, needs) = scale(Endpoint::Validate, "deployments", Some(1), Some(2));
+        assert_eq!(needs, Needs { workloads: true, claims: true, ..Needs::default() });
+        let denial = verdict.denial.unwrap();
+        let wanted = "Plimsoll found 1 violation in Deployment shop/web:\n[shared-rwo-claim] /spec/replicas: \
+                      Deployment \"web\": 2 replicas share the PersistentVolumeClaim \"data\"";
+        assert!(denial.starts_with(wanted), "{denial}");
+    }
+
+    #[test]
+    fn a15_scaling_down_is_never_denied() {
+        for (old, new) in [(4, 2), (3, 2), (2, 1)] {
+            let verdict = validate(Some(old), Some(new));
+            assert!(verdict.allowed() && verdict.warnings.len() == 1, "{old} to {new}: {verdict:?}");
+        }
+        // From none to one, nobody is worse off than before, and a minimum of replicas only ever warns (C12).
+        assert!(validate(None, Some(1)).allowed());
+        assert!(!validate(Some(2), Some(3)).allowed(), "more replicas on the claim are worse");
+    }
+
+    #[test]
+    fn a15_never_mutated_and_nothing_found_of_what_is_unknown() {
+        let (verdict, needs) = scale(Endpoint::Mutate, "deployments", Some(1), Some(2));
+        assert!(verdict.patch.is_none() && verdict.warnings.is_empty() && needs.is_empty());
+        let (other, _) = scale(Endpoint::Validate, "statefulsets", Some(1), Some(2));
+        assert!(other.findings.is_empty() && !other.out_of_scope, "there is no StatefulSet of that name");
+        let (foreign, needs) = scale(Endpoint::Validate, "widgets", Some(1), Some(2));
+        assert!(foreign.out_of_scope && needs.is_empty());
+    }
+}
