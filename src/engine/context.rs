@@ -1,6 +1,5 @@
 //! What a rule sees: the object, the facts, the policy, and the plans that rules share.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::document::Value;
@@ -39,6 +38,7 @@ pub struct Context<'a> {
     pub declined: &'a Declined,
     termination: OnceCell<Termination>,
     roll: OnceCell<Option<RollPlan>>,
+    workload: OnceCell<Option<Workload>>,
 }
 
 /// Fixes that the annotation `plimsoll.dev/skip-fixes` declines.
@@ -82,6 +82,7 @@ impl<'a> Context<'a> {
             declined,
             termination: OnceCell::new(),
             roll: OnceCell::new(),
+            workload: OnceCell::new(),
         }
     }
 
@@ -113,15 +114,16 @@ impl<'a> Context<'a> {
 
     /// What replica rules read of the workload: from the object where it is one, for a Scale from the workloads of the
     /// namespace. `None` where it has no pod template or is unknown.
-    pub fn workload(&self) -> Option<Cow<'a, Workload>> {
+    pub fn workload(&self) -> Option<&Workload> {
         let Some(parent) = self.parent else {
-            return self.template.and_then(|_| Workload::of(self.kind, self.object)).map(Cow::Owned);
+            let read = || self.template.and_then(|_| Workload::of(self.kind, self.object));
+            return self.workload.get_or_init(read).as_ref();
         };
         let (Known::Known(workloads), Some(name)) = (&self.facts.workloads, self.workload_name()) else { return None };
         let scaled = |workload: &&Workload| {
             workload.group == parent.group && workload.kind == parent.kind && workload.name == name
         };
-        workloads.iter().find(scaled).map(Cow::Borrowed)
+        workloads.iter().find(scaled)
     }
 
     /// Whether this rule's fix is turned on and its kind may be written to.
