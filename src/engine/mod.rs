@@ -23,6 +23,7 @@ mod marker;
 mod message;
 mod patch;
 mod scope;
+mod workload;
 
 use case::Case;
 use document::Value;

@@ -154,6 +154,13 @@ pub struct Workload {
     pub labels: Labels,
     /// Ports of its regular containers and native sidecars.
     pub ports: Vec<Port>,
+    /// Whether it serves: a regular container declares a port.
+    pub serving: bool,
+    /// Whether an update ends every pod before a new one starts (`strategy: {type: Recreate}`).
+    pub recreates: bool,
+    /// Names of the PersistentVolumeClaims that its pods share, in the order of its volumes. None where all of them are
+    /// kept on one node.
+    pub shared_claims: Vec<String>,
 }
 
 /// A PersistentVolumeClaim.
@@ -247,25 +254,23 @@ impl Claim {
             access_modes: modes.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
+
+    /// The access mode that keeps it to one node or one pod; `None` where another mode lets many nodes mount it, or no
+    /// mode is known.
+    pub fn exclusive(&self) -> Option<&str> {
+        let mut modes = self.access_modes.iter();
+        if modes.any(|mode| mode.ends_with("Many")) {
+            return None;
+        }
+        ["ReadWriteOncePod", "ReadWriteOnce"].into_iter().find(|mode| self.access_modes.iter().any(|own| own == mode))
+    }
 }
 
 impl Workload {
     /// Reads a workload; `None` where it has no name, no pod template, or a controller that stands for it.
     pub fn read(group: &str, kind: &str, object: &Value<'_>) -> Option<Workload> {
-        let row = kind::lookup(group, kind)?;
-        let path = row.template?;
-        if super::scope::is_controlled(object) {
-            return None;
-        }
-        let template = Template { path, value: object.at(path) };
-        Some(Workload {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            name: name(object)?,
-            replicas: row.scales.then(|| object.at(&["spec", "replicas"]).as_i64().unwrap_or(1)),
-            labels: labels(&template.metadata()["labels"]),
-            ports: ports(&template),
-        })
+        let row = kind::lookup(group, kind).filter(|_| !super::scope::is_controlled(object))?;
+        Workload::of(row, object).filter(|workload| !workload.name.is_empty())
     }
 }
 

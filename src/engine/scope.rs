@@ -17,10 +17,16 @@ pub enum Scope {
 
 /// Whether this request is judged.
 pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scope {
-    if !matches!(request.operation, Operation::Create | Operation::Update) || !request.sub_resource.is_empty() {
+    if !matches!(request.operation, Operation::Create | Operation::Update) {
         return Scope::Pass(None);
     }
-    let Some(kind) = request.known_kind() else { return Scope::Pass(Some("unknown-kind")) };
+    let Some(kind) = request.known_kind().filter(|kind| kind.sub_resource == request.sub_resource) else {
+        return Scope::Pass(request.sub_resource.is_empty().then_some("unknown-kind"));
+    };
+    // A Scale is judged where we know what it scales (TRAPS A15); no other subresource is looked at (A14).
+    if !kind.sub_resource.is_empty() && !request.parent().is_some_and(|parent| parent.scales) {
+        return Scope::Pass(None);
+    }
     if policy.exempts(&request.namespace, &request.user) {
         return Scope::Pass(None);
     }

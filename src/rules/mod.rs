@@ -6,6 +6,7 @@ pub mod images;
 pub mod probes;
 pub mod resources;
 pub mod rollout;
+pub mod scaling;
 pub mod termination;
 #[cfg(test)]
 mod trial;
@@ -19,8 +20,11 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<config::config_subpath::ConfigSubpath>::new(),
     &Entry::<rollout::default_rolling_update::DefaultRollingUpdate>::new(),
     &Entry::<config::duplicate_env::DuplicateEnv>::new(),
+    &Entry::<scaling::hpa_bounds::HpaBounds>::new(),
+    &Entry::<scaling::hpa_fights_replicas::HpaFightsReplicas>::new(),
     &Entry::<resources::implausible_quantity::ImplausibleQuantity>::new(),
     &Entry::<resources::init_dominates::InitDominates>::new(),
+    &Entry::<rollout::manual_update::ManualUpdate>::new(),
     &Entry::<config::missing_config::MissingConfig>::new(),
     &Entry::<resources::missing_memory_limit::MissingMemoryLimit>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
@@ -28,12 +32,21 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<config::mutable_config::MutableConfig>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
+    &Entry::<rollout::no_rollback_history::NoRollbackHistory>::new(),
     &Entry::<resources::overcommit::Overcommit>::new(),
     &Entry::<config::oversized_config::OversizedConfig>::new(),
+    &Entry::<rollout::partition_blocks_update::PartitionBlocksUpdate>::new(),
+    &Entry::<rollout::paused_rollout::PausedRollout>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
+    &Entry::<rollout::recreate_strategy::RecreateStrategy>::new(),
     &Entry::<images::registry_not_allowed::RegistryNotAllowed>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
+    &Entry::<rollout::shared_rwo_claim::SharedRwoClaim>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
+    &Entry::<rollout::short_min_ready::ShortMinReady>::new(),
+    &Entry::<rollout::short_progress_deadline::ShortProgressDeadline>::new(),
+    &Entry::<scaling::single_replica::SingleReplica>::new(),
+    &Entry::<rollout::stalled_rollout::StalledRollout>::new(),
     &Entry::<config::time_zone_host_path::TimeZoneHostPath>::new(),
     &Entry::<images::unpinned_image::UnpinnedImage>::new(),
 ];
