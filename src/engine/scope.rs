@@ -31,6 +31,11 @@ pub fn scope(policy: &Policy, request: &Request<'_>) -> Scope {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return Scope::Pass(None);
     }
+    // What has no pod template is judged by its spec: a status or a label is nothing new (TRAPS G09).
+    let same_spec = || request.old_object.as_ref().is_some_and(|old| old["spec"] == object["spec"]);
+    if kind.template.is_none() && request.operation == Operation::Update && same_spec() {
+        return Scope::Pass(None);
+    }
     if kind.kind == "Pod" && is_mirror(object, request) {
         return Scope::Pass(None);
     }
@@ -59,7 +64,7 @@ fn controller<'a>(object: &'a Value<'_>) -> Option<(&'a str, &'a str)> {
 }
 
 /// Whether a built-in controller made it from a template that was judged (TRAPS B10, C16).
-fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
+pub fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
     controller(object).is_some_and(|owner| kind.built_in_owners.contains(&owner))
 }
 
@@ -95,3 +100,6 @@ fn only_our_annotations_differ(request: &Request<'_>) -> bool {
     };
     without_ours(object) == without_ours(old)
 }
+
+#[cfg(test)]
+mod tests;
