@@ -48,6 +48,8 @@
 //!
 //! None are asked for.
 
+use std::collections::BTreeSet;
+
 use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding};
@@ -63,6 +65,9 @@ pub struct PortConflict;
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Params {}
+
+/// Most ports of a pod that are compared with one another: no real pod has as many.
+const MOST_COMPARED: usize = 500;
 
 /// Largest port number.
 const MAX_PORT: i64 = 65_535;
@@ -98,6 +103,8 @@ impl Rule for PortConflict {
         // With hostNetwork a port of the host is the container's own: there is nothing to lead anywhere.
         let host_network = template.spec()["hostNetwork"].as_bool() == Some(true);
         let declared = declared(&template);
+        let taken: BTreeSet<i64> = declared.iter().map(|port| port.number).collect();
+        let taken_of_host: BTreeSet<i64> = declared.iter().filter_map(|port| port.host_port).collect();
         for (index, port) in declared.iter().enumerate() {
             let before = &declared[..index];
             let same_port = before.iter().find(|other| other.is_same_port(port) && !other.shares_container(port));
@@ -113,18 +120,15 @@ impl Rule for PortConflict {
             let is_earlier =
                 |finding: &&Finding| finding.rule == Self::META.id && finding.container.as_deref() == Some(name);
             let earlier = findings.iter().filter(is_earlier).count();
-            let (member, taken) = if same_port.is_some() {
-                ("containerPort", declared.iter().map(|other| other.number).collect::<Vec<_>>())
+            let (member, value, taken, hint) = if same_port.is_some() {
+                ("containerPort", port.number, &taken, "or any other free one; the container must listen there")
             } else {
-                ("hostPort", declared.iter().filter_map(|other| other.host_port).collect())
+                ("hostPort", port.host_port.unwrap_or_default(), &taken_of_host, "or any other free one")
             };
-            let value = if same_port.is_some() { port.number } else { port.host_port.unwrap_or_default() };
             let finding = Finding::new(Self::META.id, port.pointer(member), message).container(name);
             let finding = finding.measure(i64::try_from(earlier).unwrap_or(i64::MAX).saturating_add(1));
             findings.push(match (value..=MAX_PORT).find(|free| !taken.contains(free)) {
-                Some(free) => {
-                    finding.mend(format!("{member}: {free}  # or any other that is free, where it must listen then"))
-                }
+                Some(free) => finding.mend(format!("{member}: {free}  # {hint}")),
                 None => finding,
             });
         }
@@ -173,6 +177,7 @@ fn declared<'a>(template: &Template<'a>) -> Vec<Declared<'a>> {
             let ports = container.value["ports"].items().iter().enumerate();
             ports.filter_map(move |port| read(container, port))
         })
+        .take(MOST_COMPARED)
         .collect()
 }
 

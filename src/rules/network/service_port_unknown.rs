@@ -136,8 +136,10 @@ fn on_service(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec<
         };
         let pointer = format!("/spec/ports/{}/targetPort", target.index);
         let finding = Finding::new(ServicePortUnknown::META.id, pointer, message).at_most(Action::Warn);
-        findings.push(match only_target(&theirs, &target.protocol) {
-            Some(target) => finding.mend(format!("targetPort: {target}")),
+        // With several ports of the Service the only one of the pods is likely meant by another of them.
+        findings.push(match only_port(&theirs, &target.protocol).filter(|_| targets.len() == 1) {
+            Some(Port { name: Some(name), .. }) => finding.mend(format!("targetPort: {}", quoted(name))),
+            Some(port) => finding.mend(format!("targetPort: {}", port.number)),
             None => finding,
         });
     }
@@ -146,7 +148,8 @@ fn on_service(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec<
 /// Only names: what a number may reach nobody can tell from here.
 fn on_workload(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec<Finding>) {
     let (Some(template), Some(services)) = (context.template, context.facts.services.list()) else { return };
-    let (labels, own) = (labels(&template.metadata()["labels"]), ports(&template));
+    let (labels, declared_here) = (labels(&template.metadata()["labels"]), ports(&template));
+    let own: Vec<&Port> = declared_here.iter().collect();
     let name = context.object["metadata"]["name"].as_str().unwrap_or_default();
     let judged = (context.kind.group, context.kind.kind, name);
     let mut selecting: Vec<_> =
@@ -157,7 +160,7 @@ fn on_workload(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec
             (other.group.as_str(), other.kind.as_str(), other.name.as_str()) != judged
                 && may_select(&service.selector, &other.labels) == Some(true)
         });
-        let declared: Vec<&Port> = own.iter().chain(others.flat_map(|other| &other.ports)).collect();
+        let declared: Vec<&Port> = own.iter().copied().chain(others.flat_map(|other| &other.ports)).collect();
         for target in &service.ports {
             let Target::Name(wanted) = &target.target else { continue };
             if declared.iter().any(|port| target.is_declared_by(port)) {
@@ -169,12 +172,16 @@ fn on_workload(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec
                 quoted(&service.name),
                 quoted(wanted),
                 printable(&target.protocol),
-                declares(&own.iter().collect::<Vec<_>>())
+                declares(&own)
             );
             let pointer = template.pointer(&["spec", "containers"]);
-            let yaml = format!("ports:\n- name: {}\n  containerPort: 8080  # where it listens", quoted(wanted));
             let finding = Finding::new(ServicePortUnknown::META.id, pointer, message).at_most(Action::Warn);
-            findings.push(finding.mend(yaml));
+            findings.push(match only_port(&own, &target.protocol) {
+                Some(port) => {
+                    finding.mend(format!("ports:\n- name: {}\n  containerPort: {}", quoted(wanted), port.number))
+                }
+                None => finding,
+            });
         }
     }
 }
@@ -191,14 +198,11 @@ fn declares(ports: &[&Port]) -> String {
     if ports.is_empty() { "they declare no port".to_owned() } else { format!("they declare {}", listed(ports)) }
 }
 
-/// What must be meant where there is but one port of this protocol.
-fn only_target(ports: &[&Port], protocol: &str) -> Option<String> {
-    let mut targets = ports.iter().filter(|port| port.protocol == protocol);
-    let first = targets.next()?;
-    targets.all(|port| port == first).then(|| match &first.name {
-        Some(name) => quoted(name),
-        None => first.number.to_string(),
-    })
+/// The port that must be meant where there is but one of this protocol.
+fn only_port<'p>(ports: &[&'p Port], protocol: &str) -> Option<&'p Port> {
+    let mut candidates = ports.iter().filter(|port| port.protocol == protocol);
+    let first = candidates.next()?;
+    candidates.all(|port| port == first).then_some(first)
 }
 
 /// The first few, and how many there are beside them.
