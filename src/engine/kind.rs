@@ -126,6 +126,9 @@ pub static KINDS: &[Kind] = &[
     Kind { kind: "Service", ..NO_TEMPLATE },
 ];
 
+/// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
+pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
+
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
 pub const TEMPLATED: &[&str] = &[
     "Pod",
@@ -139,9 +142,6 @@ pub const TEMPLATED: &[&str] = &[
     "Rollout",
 ];
 
-/// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
-pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
-
 /// The row of a kind.
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|row| row.kind == kind && row.group == group)
@@ -152,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templated_names_every_kind_with_a_pod_template() {
-        let rows = KINDS.iter().filter(|kind| kind.template.is_some());
-        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), TEMPLATED);
-    }
-
-    #[test]
     fn scaled_names_every_kind_that_counts_its_pods() {
         let rows = KINDS.iter().filter(|kind| kind.scales && kind.template.is_some());
         assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), SCALED);
+    }
+
+    #[test]
+    fn templated_names_every_kind_with_a_pod_template() {
+        let rows = KINDS.iter().filter(|kind| kind.template.is_some());
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), TEMPLATED);
     }
 }

@@ -275,8 +275,8 @@ impl Claim {
 }
 
 impl Workload {
-    /// Reads a workload; `None` where it has no name, no pod template, or a built-in controller that stands for it. What
-    /// an operator controls stands for itself: its owner is no workload that could be read here.
+    /// Reads a workload; `None` where it has no name, no pod template, or a built-in controller that stands for it.
+    /// What an operator controls stands for itself: its owner is no workload that could be read here.
     pub fn read(group: &str, kind: &str, object: &Value<'_>) -> Option<Workload> {
         let row = kind::lookup(group, kind)?;
         let path = row.template?;

@@ -67,7 +67,8 @@ fn a16_ephemeral_containers_pass() {
 fn a16_a_pod_that_carries_one_is_judged_by_its_own_containers() {
     let object = pod(
         json!({"name": "web"}),
-        json!({"containers": [{"name": "app", "image": "x:1.2", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+        json!({"containers": [{"name": "app", "image": "x:1.2",
+                               "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
                "ephemeralContainers": [{"name": "dbg", "image": "busybox"}]}),
     );
     let [_, validated] = both(&request(Operation::Create, ("", "Pod"), "", &object));

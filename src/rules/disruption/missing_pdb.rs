@@ -113,7 +113,8 @@ impl Rule for MissingPdb {
             return;
         }
         let message = format!(
-            "no PodDisruptionBudget selects these pods: node drains and upgrades may evict all {replicas} replicas at once"
+            "no PodDisruptionBudget selects these pods: node drains and upgrades may evict all {replicas} replicas at \
+             once"
         );
         let finding = Finding::new(Self::META.id, "/spec/replicas", message).at_most(Action::Warn);
         findings.push(match mend(context) {

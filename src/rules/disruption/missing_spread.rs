@@ -130,7 +130,8 @@ fn is_spread(template: &Template<'_>) -> bool {
     let spec = template.spec();
     let anti_affinity = spec.at(&["affinity", "podAntiAffinity"]);
     let terms = ["requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"];
-    // The scheduler counts the host ports of regular containers and native sidecars; with hostNetwork every port is one.
+    // The scheduler counts the host ports of regular containers and native sidecars; with hostNetwork every port is
+    // one.
     let host_network = spec["hostNetwork"].as_bool() == Some(true);
     let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
     let mut ports = running.flat_map(|container| container.value["ports"].items());

@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //!
-//! On a PodDisruptionBudget: reports another one of the namespace whose selector says the same, in whatever spelling, or
-//! that selects the pods of a workload which this one selects too. On a workload: reports that more than one budget
+//! On a PodDisruptionBudget: reports another one of the namespace whose selector says the same, in whatever spelling,
+//! or that selects the pods of a workload which this one selects too. On a workload: reports that more than one budget
 //! selects its pods. Whether two selectors could ever meet on pods that do not exist is not worked out.
 //!
 //! It never denies: a budget that is renamed stands twice for a moment.

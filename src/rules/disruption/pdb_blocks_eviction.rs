@@ -5,10 +5,10 @@
 //! `minAvailable: "100%"` or more. A budget without a selector selects no pod in `policy/v1`, so it blocks nothing and
 //! is not reported here.
 //!
-//! Where the workloads of the namespace are known it also warns of a `minAvailable` that leaves none of their replicas to
-//! evict, on the budget and on the workload, whichever comes second: `minAvailable: 1` over one replica. What an
-//! autoscaler scales counts with its minimum, and workloads scaled to 0 do not count. This never denies, for the numbers
-//! stand in other objects.
+//! Where the workloads of the namespace are known it also warns of a `minAvailable` that leaves none of their replicas
+//! to evict, on the budget and on the workload, whichever comes second: `minAvailable: 1` over one replica. What an
+//! autoscaler scales counts with its minimum, and workloads scaled to 0 do not count. This never denies, for the
+//! numbers stand in other objects.
 //!
 //! ## Why it matters
 //! `kubectl drain`, node upgrades and cluster autoscalers go through the eviction API. With such a budget they wait
@@ -37,9 +37,9 @@
 //! None.
 //!
 //! ## Unknown facts
-//! Where the workloads, the autoscalers or, for a workload, the budgets of the namespace are not known, only what blocks
-//! whatever the number of pods is found. Nor is a budget judged by number that also selects pods which nobody counts: a
-//! DaemonSet's, a Job's, a bare Pod.
+//! Where the workloads, the autoscalers or, for a workload, the budgets of the namespace are not known, only what
+//! blocks whatever the number of pods is found. Nor is a budget judged by number that also selects pods which nobody
+//! counts: a DaemonSet's, a Job's, a bare Pod.
 
 use super::budget::{Amount, Budget};
 use super::covered::{Covered, covered, covering};
@@ -178,8 +178,8 @@ fn leaves_none(budget: Budget, covered: &[Covered]) -> Option<String> {
     };
     let plural = if pods == 1 { "replica" } else { "replicas" };
     Some(format!(
-        "allows no eviction with {pods} {plural} ({}{more}): node drains and upgrades wait until there are more, or the \
-         budget is changed",
+        "allows no eviction with {pods} {plural} ({}{more}): node drains and upgrades wait until there are more, or \
+         the budget is changed",
         names.join(", ")
     ))
 }

@@ -96,8 +96,8 @@ impl Rule for PdbSelectsNothing {
         }
         let Some(selector) = Selector::read(&spec["selector"]) else { return };
         if is_empty(&selector) {
-            let message = "an empty selector selects every pod of the namespace: pods of one workload that are not ready \
-                           hold up the eviction of another's";
+            let message = "an empty selector selects every pod of the namespace: pods of one workload that are not \
+                           ready hold up the eviction of another's";
             findings.push(finding(message).measure(1).at_most(Action::Warn).mend(MEND));
             return;
         }
@@ -105,8 +105,8 @@ impl Rule for PdbSelectsNothing {
         if workloads.iter().any(|workload| selector.matches(&workload.labels)) {
             return;
         }
-        let message = "the selector matches the pod labels of no workload in the namespace: unless something else makes \
-                       such pods, the budget protects nothing";
+        let message = "the selector matches the pod labels of no workload in the namespace: unless something else \
+                       makes such pods, the budget protects nothing";
         let cap = if context.operation == Operation::Create { Action::Audit } else { Action::Warn };
         findings.push(finding(message).measure(1).at_most(cap));
     }

@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //!
-//! Reports a budget without `unhealthyPodEvictionPolicy`, which then means `IfHealthyBudget`. What an author set, either
-//! way, is not judged, and neither is a budget without a selector, which holds up no pod.
+//! Reports a budget without `unhealthyPodEvictionPolicy`, which then means `IfHealthyBudget`. What an author set,
+//! either way, is not judged, and neither is a budget without a selector, which holds up no pod.
 //!
 //! ## Why it matters
 //!
@@ -36,9 +36,9 @@
 //!
 //! ## Fix safety
 //!
-//! Adds `AlwaysAllow` where the member is absent; what an author set is never rewritten. It also lets a drain evict pods
-//! that are still starting, which is why the baseline leaves rule and fix off: turn it on where pods start quickly.
-//! Servers before 1.27 do not know the member and drop it.
+//! Adds `AlwaysAllow` where the member is absent; what an author set is never rewritten. It also lets a drain evict
+//! pods that are still starting, which is why the baseline leaves rule and fix off: turn it on where pods start
+//! quickly. Servers before 1.27 do not know the member and drop it.
 //!
 //! ## Parameters
 //!
@@ -89,8 +89,8 @@ impl Rule for PdbUnhealthyPolicy {
         if spec["selector"].as_object().is_none() || !context.object.at(MEMBER).is_null() {
             return;
         }
-        let message = "not set: a pod that is not ready is evicted only while enough others are ready, so a workload that \
-                       crashes in a loop keeps its nodes from being drained";
+        let message = "not set: a pod that is not ready is evicted only while enough others are ready, so a workload \
+                       that crashes in a loop keeps its nodes from being drained";
         let fix = context.fixes(Self::META.id).then(|| {
             let path = MEMBER.iter().map(|member| (*member).to_owned()).collect();
             let says =

@@ -101,10 +101,8 @@ fn g07_the_fix_adds_always_allow_and_the_marker() {
     );
     assert_eq!(
         verdict.warnings,
-        [
-            "[pdb-unhealthy-policy] fixed: set unhealthyPodEvictionPolicy to AlwaysAllow, so that pods that are not ready \
-          never hold up a drain"
-        ]
+        ["[pdb-unhealthy-policy] fixed: set unhealthyPodEvictionPolicy to AlwaysAllow, so that pods that are not \
+          ready never hold up a drain"]
     );
     assert!(Review::create(&fixed()).validate(&fixing(), &Facts::unknown(Reason::NotAsked)).findings.is_empty());
 }

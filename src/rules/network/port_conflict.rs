@@ -15,8 +15,8 @@
 //!
 //! ## Why it matters
 //!
-//! The container that comes second fails with "address already in use" and crashes in a loop, often only sometimes: which
-//! one is second is a matter of milliseconds.
+//! The container that comes second fails with "address already in use" and crashes in a loop, often only sometimes:
+//! which one is second is a matter of milliseconds.
 //!
 //! ## Example
 //!

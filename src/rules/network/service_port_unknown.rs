@@ -3,7 +3,8 @@
 //! ## What it does
 //!
 //! Compares the `targetPort`s of a Service with the ports that regular containers and native sidecars of the selected
-//! workloads declare, whichever of the two objects is applied second. Workloads of which one declares the port are enough.
+//! workloads declare, whichever of the two objects is applied second. Workloads of which one declares the port are
+//! enough.
 //!
 //! * A name that none of them gives to a port of the Service's protocol is reported: it leads nowhere.
 //! * A number is legal without a declaration. It is reported on the Service only where every selected workload declares
@@ -13,8 +14,8 @@
 //!
 //! ## Why it matters
 //!
-//! A named port that a pod does not have is left out of its endpoints: connections are refused though every pod is ready.
-//! After a rename this sets in with the first new pod.
+//! A named port that a pod does not have is left out of its endpoints: connections are refused though every pod is
+//! ready. After a rename this sets in with the first new pod.
 //!
 //! ## Example
 //!
@@ -124,13 +125,14 @@ fn on_service(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec<
     for target in targets.iter().filter(|target| !declared(target)) {
         let message = match &target.target {
             Target::Name(name) => format!(
-                "targetPort {}/{} is declared by no container of {who} ({has}): this port of the Service has no endpoints",
+                "targetPort {}/{} is declared by no container of {who} ({has}): this port of the Service has no \
+                 endpoints",
                 quoted(name),
                 printable(&target.protocol)
             ),
             Target::Number(number) if judge_numbers => format!(
-                "targetPort {number} is no port of {who} ({has}): unless something listens there undeclared, connections \
-                 are refused"
+                "targetPort {number} is no port of {who} ({has}): unless something listens there undeclared, \
+                 connections are refused"
             ),
             Target::Number(_) => continue,
         };

@@ -3,11 +3,11 @@
 //! ## What it does
 //!
 //! Compares the selector with the pod labels of the namespace's workloads. Labels that controllers add to pods
-//! (`statefulset.kubernetes.io/pod-name`, `rollouts-pod-template-hash` and their like) are left out of the comparison; a
-//! selector of nothing else, an absent one and an `ExternalName` are not judged.
+//! (`statefulset.kubernetes.io/pod-name`, `rollouts-pod-template-hash` and their like) are left out of the comparison;
+//! a selector of nothing else, an absent one and an `ExternalName` are not judged.
 //!
-//! It never denies: a Service is usually applied before the workload behind it, and labels may be put on pods while they
-//! run, as operators of databases mark their leader.
+//! It never denies: a Service is usually applied before the workload behind it, and labels may be put on pods while
+//! they run, as operators of databases mark their leader.
 //!
 //! ## Why it matters
 //!
@@ -83,8 +83,8 @@ impl Rule for ServiceSelectsNothing {
         if selects(&Labels::new()).is_none() || workloads.iter().any(|one| selects(&one.labels) == Some(true)) {
             return;
         }
-        let message = "the selector matches the pod labels of no workload in the namespace: unless something else makes \
-                       such pods, the Service has no endpoints";
+        let message = "the selector matches the pod labels of no workload in the namespace: unless something else \
+                       makes such pods, the Service has no endpoints";
         findings.push(Finding::new(Self::META.id, "/spec/selector", message).at_most(Action::Warn));
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! ## What it does
 //!
-//! Reports a Pod without `ownerReferences` that is meant to run on: its `restartPolicy` is `Always`, as it is where nobody
-//! says otherwise. A Pod with `Never` or `OnFailure` runs once and ends (a debug shell, a test hook, a build) and is left
-//! alone, as are mirrors of static pods.
+//! Reports a Pod without `ownerReferences` that is meant to run on: its `restartPolicy` is `Always`, as it is where
+//! nobody says otherwise. A Pod with `Never` or `OnFailure` runs once and ends (a debug shell, a test hook, a build)
+//! and is left alone, as are mirrors of static pods.
 //!
 //! ## Why it matters
 //!

@@ -70,8 +70,8 @@ impl Rule for BareReplicaset {
         if context.template.is_none() || !context.object.at(&["metadata", "ownerReferences"]).items().is_empty() {
             return;
         }
-        let message = "nobody owns this ReplicaSet: a new template replaces none of its pods, so the old version runs on, \
-                       without a rollout or a revision to go back to";
+        let message = "nobody owns this ReplicaSet: a new template replaces none of its pods, so the old version runs \
+                       on, without a rollout or a revision to go back to";
         let finding = Finding::new(Self::META.id, "/metadata/ownerReferences", message);
         findings.push(finding.mend("apiVersion: apps/v1\nkind: Deployment  # with the same spec"));
     }
