@@ -6,42 +6,35 @@ use crate::engine::document::Value;
 use crate::engine::facts::{Facts, Known, Needs, Reason};
 use crate::engine::finding::Action;
 use crate::engine::neighbours::{Budget, Selector, Workload};
-use crate::engine::request::{Endpoint, Operation, Request, User};
+use crate::engine::request::{Endpoint, Request};
 use crate::engine::verdict::Verdict;
 use crate::engine::{evaluate, needs};
 use crate::policy::Policy;
+use crate::review;
 
-/// A review of a PodDisruptionBudget, or of a Deployment, in the namespace `team-a`.
-struct Review {
-    object: String,
-    old: Option<String>,
-}
+/// An AdmissionReview of a PodDisruptionBudget in the namespace `team-a`, as it is received.
+struct Review(String);
 
 impl Review {
     fn create(object: &Json) -> Self {
-        Review { object: object.to_string(), old: None }
+        Review::of("CREATE", object, &Json::Null)
     }
 
     fn update(old: &Json, object: &Json) -> Self {
-        Review { object: object.to_string(), old: Some(old.to_string()) }
+        Review::of("UPDATE", object, old)
+    }
+
+    fn of(operation: &str, object: &Json, old: &Json) -> Self {
+        let kind = json!({"group": "policy", "version": "v1", "kind": "PodDisruptionBudget"});
+        let resource = json!({"group": "policy", "version": "v1", "resource": "poddisruptionbudgets"});
+        let request = json!({"uid": "u", "operation": operation, "kind": kind, "resource": resource, "name": "web",
+                             "namespace": "team-a", "object": object, "oldObject": old});
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+        Review(review.to_string())
     }
 
     fn request(&self) -> Request<'_> {
-        let object = Value::parse(&self.object).unwrap();
-        let version = object["apiVersion"].as_str().unwrap().to_owned();
-        Request {
-            operation: if self.old.is_some() { Operation::Update } else { Operation::Create },
-            group: version.split_once('/').unwrap().0.to_owned(),
-            kind: object["kind"].as_str().unwrap().to_owned(),
-            sub_resource: String::new(),
-            namespace: "team-a".to_owned(),
-            name: "web".to_owned(),
-            user: User::default(),
-            object: Some(object),
-            old_object: self.old.as_deref().map(|old| Value::parse(old).unwrap()),
-            dry_run: false,
-            own: false,
-        }
+        review::Review::parse(self.0.as_bytes()).unwrap().into_request(None).unwrap()
     }
 
     fn mutate(&self) -> Verdict {
@@ -193,14 +186,10 @@ fn g09_an_update_that_leaves_the_spec_alone_is_not_judged() {
 
 /// What is known of a namespace with one Deployment of this many replicas.
 fn beside(replicas: i64) -> Facts {
-    let workload = Workload {
-        group: "apps".to_owned(),
-        kind: "Deployment".to_owned(),
-        name: "web".to_owned(),
-        replicas: Some(replicas),
-        labels: [("app".to_owned(), "web".to_owned())].into(),
-        ports: Vec::new(),
-    };
+    let text = json!({"metadata": {"name": "web"},
+                      "spec": {"replicas": replicas, "template": {"metadata": {"labels": {"app": "web"}}}}})
+    .to_string();
+    let workload = Workload::read("apps", "Deployment", &Value::parse(&text).unwrap()).unwrap();
     Facts {
         workloads: Known::Known(vec![workload]),
         autoscalers: Known::Known(Vec::new()),
