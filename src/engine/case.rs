@@ -33,7 +33,7 @@ pub struct Case<'r> {
     /// Which of our values stand in the object: on UPDATE what the old object's marker claims and the author did not
     /// change since, on CREATE what the request's own marker says (to be proven).
     pub claims: Claims,
-    /// Whether the author's part of the template is new or changed.
+    /// Whether the author's part of the template is new or changed; of the spec, where the kind has no template.
     pub template_changed: bool,
     /// Fixes that the author declines.
     pub declined: Declined,

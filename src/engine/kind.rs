@@ -178,6 +178,9 @@ pub static KINDS: &[Kind] = &[
     Kind { kind: "ConfigMap", resource: "configmaps", ..NO_TEMPLATE },
 ];
 
+/// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
+pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
+
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
 pub const TEMPLATED: &[&str] = &[
     "Pod",
@@ -253,6 +256,12 @@ mod tests {
             let text = format!(r#"{{"spec":{{"replicas":{text}}}}}"#);
             assert_eq!(scale.replicas(&Value::parse(&text).unwrap()), replicas, "{text}");
         }
+    }
+
+    #[test]
+    fn scaled_names_every_kind_that_counts_its_pods() {
+        let rows = KINDS.iter().filter(|kind| kind.scales && kind.template.is_some());
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), SCALED);
     }
 
     #[test]

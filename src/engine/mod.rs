@@ -12,6 +12,7 @@ pub mod pod;
 pub mod pointer;
 pub mod request;
 pub mod rule;
+pub mod service;
 pub mod text;
 pub mod verdict;
 

@@ -80,7 +80,7 @@ fn stand_in(endpoint: Endpoint, policy: &Policy, request: &Request<'_>, object: 
 }
 
 /// Whether a built-in controller made it from a template that was judged (TRAPS B10, C16).
-fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
+pub fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
     controller(object).is_some_and(|owner| kind.built_in_owners.contains(&owner))
 }
 
@@ -116,3 +116,6 @@ fn only_our_annotations_differ(request: &Request<'_>) -> bool {
     };
     without_ours(object) == without_ours(old)
 }
+
+#[cfg(test)]
+mod tests;

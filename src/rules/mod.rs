@@ -3,6 +3,7 @@
 pub mod config;
 pub mod disruption;
 pub mod images;
+pub mod network;
 pub mod probes;
 pub mod resources;
 pub mod rollout;
@@ -10,11 +11,14 @@ pub mod scaling;
 pub mod termination;
 #[cfg(test)]
 mod trial;
+pub mod workload;
 
 use crate::engine::rule::{AnyRule, Entry};
 
 /// Every rule, sorted by id.
 pub static REGISTRY: &[&dyn AnyRule] = &[
+    &Entry::<workload::bare_pod::BarePod>::new(),
+    &Entry::<workload::bare_replicaset::BareReplicaset>::new(),
     &Entry::<resources::best_effort::BestEffort>::new(),
     &Entry::<config::config_checksum::ConfigChecksum>::new(),
     &Entry::<config::config_subpath::ConfigSubpath>::new(),
@@ -27,20 +31,28 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<rollout::manual_update::ManualUpdate>::new(),
     &Entry::<config::missing_config::MissingConfig>::new(),
     &Entry::<resources::missing_memory_limit::MissingMemoryLimit>::new(),
+    &Entry::<disruption::missing_pdb::MissingPdb>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
+    &Entry::<disruption::missing_spread::MissingSpread>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
     &Entry::<config::mutable_config::MutableConfig>::new(),
     &Entry::<images::mutable_image_tag::MutableImageTag>::new(),
     &Entry::<rollout::no_rollback_history::NoRollbackHistory>::new(),
     &Entry::<resources::overcommit::Overcommit>::new(),
+    &Entry::<disruption::overlapping_pdb::OverlappingPdb>::new(),
     &Entry::<config::oversized_config::OversizedConfig>::new(),
     &Entry::<rollout::partition_blocks_update::PartitionBlocksUpdate>::new(),
     &Entry::<rollout::paused_rollout::PausedRollout>::new(),
     &Entry::<disruption::pdb_blocks_eviction::PdbBlocksEviction>::new(),
+    &Entry::<disruption::pdb_selects_nothing::PdbSelectsNothing>::new(),
+    &Entry::<disruption::pdb_unhealthy_policy::PdbUnhealthyPolicy>::new(),
+    &Entry::<network::port_conflict::PortConflict>::new(),
     &Entry::<rollout::recreate_strategy::RecreateStrategy>::new(),
     &Entry::<images::registry_not_allowed::RegistryNotAllowed>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
+    &Entry::<network::service_port_unknown::ServicePortUnknown>::new(),
+    &Entry::<network::service_selects_nothing::ServiceSelectsNothing>::new(),
     &Entry::<rollout::shared_rwo_claim::SharedRwoClaim>::new(),
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
     &Entry::<rollout::short_min_ready::ShortMinReady>::new(),
