@@ -104,8 +104,8 @@ impl Rule for IdenticalProbes {
                 continue;
             }
             let message = format!(
-                "container {}: readinessProbe and livenessProbe both ask {}: after {} s of failures it is out of service, \
-                 after {bears} s restarted, so an overload restarts replicas instead of sparing them",
+                "container {}: readinessProbe and livenessProbe both ask {}: failures take it out of service after {} s \
+                 and restart it after {bears} s, so that an overload restarts it",
                 quoted(container.name()),
                 liveness.asks(),
                 readiness.tolerance.running()
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(
             messages(&found),
             [
-                "container \"app\": readinessProbe and livenessProbe both ask httpGet \"/\": after 30 s of failures it is out \
-              of service, after 30 s restarted, so an overload restarts replicas instead of sparing them"
+                "container \"app\": readinessProbe and livenessProbe both ask httpGet \"/\": failures take it out of service after \
+              30 s and restart it after 30 s, so that an overload restarts it"
             ]
         );
         assert_eq!(found[0].pointer, "/spec/template/spec/containers/0/livenessProbe");

@@ -89,8 +89,8 @@ impl Rule for MissingLivenessProbe {
             None => String::new(),
         };
         let message = format!(
-            "container {} declares a port and no container has a livenessProbe: a process that hangs is not restarted, \
-             and its pod{share} {left_alone} until somebody deletes it",
+            "no container has a livenessProbe: where container {} hangs it is not restarted, and its pod{share} {left_alone} \
+             until somebody deletes it",
             quoted(first.name())
         );
         let mend = format!(
@@ -113,8 +113,10 @@ mod tests {
         let found = container::<MissingLivenessProbe>(json!({"ports": [{"containerPort": 8080}]}));
         assert_eq!(
             messages(&found),
-            ["container \"app\" declares a port and no container has a livenessProbe: a process that hangs is not \
-              restarted, and its pod, the only one, keeps its share of the requests until somebody deletes it"]
+            [
+                "no container has a livenessProbe: where container \"app\" hangs it is not restarted, and its pod, the only \
+              one, keeps its share of the requests until somebody deletes it"
+            ]
         );
         assert_eq!(found[0].pointer, "/spec/template/spec/containers/0/livenessProbe");
         let spec = json!({"replicas": 3, "template": {"spec": {"containers": [

@@ -10,7 +10,7 @@
 //! ## Why it matters
 //!
 //! Without a readiness probe a pod is ready as soon as its containers run. It gets requests before it listens, and a
-//! rollout takes the next old pod down at once: `maxUnavailable` counts pods that answer nobody. A startup probe holds
+//! rollout goes on at once: `maxUnavailable` counts pods that answer nobody. A startup probe holds
 //! both back, but only once: a pod that hangs or is overloaded later keeps its share of the requests.
 //!
 //! ## Example
@@ -90,17 +90,24 @@ impl Rule for MissingReadinessProbe {
         let held_back = template.regular().filter(|container| container.has_ports()).all(|container| {
             !container.value["startupProbe"].is_null() || MissingStartupProbe::adds_to(context, &template, &container)
         });
+        let name = quoted(first.name());
         let consequence = if held_back {
-            "once its startupProbe succeeds a pod counts as ready for good, so one that hangs or is overloaded keeps its \
-             share of the requests"
+            format!(
+                "container {name} counts as ready for good once its startupProbe succeeds, so a pod that hangs or is \
+                 overloaded keeps its share of the requests"
+            )
         } else {
-            "a pod counts as ready as soon as its processes run, so it gets requests before it answers, and a rollout \
-             takes the next old pod down"
+            let old = match context.replicas().filter(|_| context.kind.scales) {
+                Some(1) => "the only old pod".to_owned(),
+                Some(replicas) if replicas > 1 => format!("all {replicas} old pods"),
+                _ => "all old pods".to_owned(),
+            };
+            format!(
+                "a pod counts as ready once it runs, so container {name} gets requests before it answers, and a rollout \
+                 may end {old} before that"
+            )
         };
-        let message = format!(
-            "container {} declares a port and no container has a readinessProbe: {consequence}",
-            quoted(first.name())
-        );
+        let message = format!("no container has a readinessProbe: {consequence}");
         let mend = format!("readinessProbe:\n  {}", example_handler(&first, "/readyz"));
         findings.push(Finding::new(Self::META.id, first.pointer(&["readinessProbe"]), message).mend(mend));
     }
@@ -119,8 +126,8 @@ mod tests {
         assert_eq!(
             messages(&found),
             [
-                "container \"app\" declares a port and no container has a readinessProbe: a pod counts as ready as soon as \
-              its processes run, so it gets requests before it answers, and a rollout takes the next old pod down"
+                "no container has a readinessProbe: a pod counts as ready once it runs, so container \"app\" gets requests \
+                 before it answers, and a rollout may end the only old pod before that"
             ]
         );
         assert_eq!(found[0].pointer, "/spec/template/spec/containers/0/readinessProbe");
@@ -144,12 +151,25 @@ mod tests {
     fn a_startup_probe_holds_the_first_requests_back() {
         let started = json!({"ports": [{"containerPort": 80}], "startupProbe": {"tcpSocket": {"port": 80}}});
         let found = container::<MissingReadinessProbe>(started);
-        assert!(found[0].message.contains("once its startupProbe succeeds a pod counts as ready for good"));
+        assert!(found[0].message.contains("counts as ready for good once its startupProbe succeeds"));
         // So does the one that the policy's fix adds.
         let live = json!({"ports": [{"containerPort": 80}], "livenessProbe": {"tcpSocket": {"port": 80}}});
         let fixing = Judge { fixes: Some(("missing-startup-probe", json!({}))), ..Judge::default() };
-        assert!(fixing.container::<MissingReadinessProbe>(live.clone())[0].message.contains("once its startupProbe"));
-        assert!(container::<MissingReadinessProbe>(live)[0].message.contains("as soon as its processes run"));
+        assert!(
+            fixing.container::<MissingReadinessProbe>(live.clone())[0]
+                .message
+                .contains("once its startupProbe succeeds")
+        );
+        assert!(container::<MissingReadinessProbe>(live)[0].message.contains("a pod counts as ready once it runs"));
+    }
+
+    #[test]
+    fn says_how_many_pods_a_rollout_may_end() {
+        let spec = json!({"replicas": 3, "template": {"spec": {"containers": [
+            {"name": "app", "ports": [{"containerPort": 80}]}]}}});
+        let judge = |kind| Judge { kind, ..Judge::default() }.object::<MissingReadinessProbe>(json!({"spec": spec}));
+        assert!(judge("Deployment")[0].message.ends_with("a rollout may end all 3 old pods before that"));
+        assert!(judge("DaemonSet")[0].message.ends_with("a rollout may end all old pods before that"));
     }
 
     #[test]

@@ -113,22 +113,17 @@ fn too_short(container: &Container<'_>, probes: &[Probe<'_>], params: &Params) -
     let first = *short.first()?;
     let each = short.iter().map(|probe| {
         let consequence = match probe.role {
-            Role::Liveness | Role::Startup => "restart it",
-            Role::Readiness => "take its pod out of service",
+            Role::Liveness | Role::Startup => "restarts it",
+            Role::Readiness => "takes its pod out of service",
         };
         let numbers = probe.tolerance;
-        format!(
-            "{} in a row slower than {} s {consequence} ({})",
-            numbers.failures,
-            numbers.timeout,
-            probe.role.member()
-        )
+        let answers = match numbers.failures {
+            1 => "one answer".to_owned(),
+            failures => format!("{failures} answers in a row"),
+        };
+        format!("its {} {consequence} after {answers} slower than {} s", probe.role.member(), numbers.timeout)
     });
-    let message = format!(
-        "container {}: answers to its probes: {}",
-        quoted(container.name()),
-        each.collect::<Vec<_>>().join(", ")
-    );
+    let message = format!("container {}: {}", quoted(container.name()), each.collect::<Vec<_>>().join(", "));
     let mend = short.iter().map(|probe| format!("{}:\n  timeoutSeconds: {}", probe.role.member(), params.min_seconds));
     Some(place(container, first, message).mend(mend.collect::<Vec<_>>().join("\n")))
 }
@@ -165,16 +160,17 @@ mod tests {
         let found = container::<TightProbeTimeout>(json!({"readinessProbe": set, "livenessProbe": tcp()}));
         assert_eq!(
             messages(&found),
-            [
-                "container \"app\": answers to its probes: 3 in a row slower than 1 s restart it (livenessProbe), 5 in a row \
-              slower than 1 s take its pod out of service (readinessProbe)"
-            ]
+            ["container \"app\": its livenessProbe restarts it after 3 answers in a row slower than 1 s, its \
+                 readinessProbe takes its pod out of service after 5 answers in a row slower than 1 s"]
         );
         assert_eq!(found[0].pointer, "/spec/template/spec/containers/0/livenessProbe/timeoutSeconds");
         assert_eq!(
             found[0].mend.as_deref(),
             Some("livenessProbe:\n  timeoutSeconds: 2\nreadinessProbe:\n  timeoutSeconds: 2")
         );
+        let once = json!({"tcpSocket": {"port": 80}, "failureThreshold": 1});
+        let found = container::<TightProbeTimeout>(json!({"startupProbe": once}));
+        assert!(found[0].message.ends_with("its startupProbe restarts it after one answer slower than 1 s"));
         let fine = json!({"tcpSocket": {"port": 80}, "timeoutSeconds": 2});
         assert_eq!(container::<TightProbeTimeout>(json!({"startupProbe": fine})), []);
         // Every second there is no room for more.

@@ -95,8 +95,8 @@ impl Rule for PreStopExecSleep {
                 quoted(container.name()),
                 quoted(command.started)
             );
-            // The API server refuses a native sleep above the grace period.
-            let allowed = seconds.min(termination.planned_grace);
+            // The API server refuses a native sleep above the grace period, and the process needs some of it.
+            let allowed = seconds.min((termination.planned_grace - termination.drain).max(1));
             findings.push(
                 Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop", "exec"]), message)
                     .container(container.name())
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn e02_the_mend_stays_within_the_grace() {
+    fn e02_the_mend_leaves_time_to_drain() {
         let app = json!({"name": "app", "lifecycle": {"preStop": {"exec": {"command": ["sleep", "60"]}}}});
         let pod = |grace: i64| {
             let spec = json!({"terminationGracePeriodSeconds": grace, "containers": [app]});
             Judge::default().pod::<PreStopExecSleep>(spec)
         };
-        assert_eq!(pod(45)[0].mend.as_deref(), Some("lifecycle: {preStop: {sleep: {seconds: 45}}}"));
+        assert_eq!(pod(45)[0].mend.as_deref(), Some("lifecycle: {preStop: {sleep: {seconds: 40}}}"));
         assert_eq!(pod(0), []);
     }
 

@@ -95,11 +95,11 @@ impl Rule for SidecarPreStop {
             let consequence = if seconds > grace {
                 format!("it uses up the terminationGracePeriodSeconds of {grace} that all containers share")
             } else {
-                format!("the pod takes {seconds} of its {grace} s of grace to end even where the application is done")
+                format!("the pod takes {seconds} of its {grace} s of grace even where the application is done")
             };
             let message = format!(
-                "native sidecar {}: its preStop hook sleeps {seconds} s for nothing: it is stopped after the regular \
-                 containers anyway, and {consequence}",
+                "native sidecar {}: its preStop hook sleeps {seconds} s, but it is stopped after the regular containers \
+                 anyway: {consequence}",
                 quoted(container.name())
             );
             findings.push(
@@ -138,8 +138,10 @@ mod tests {
         let found = pod(json!({"sleep": {"seconds": 20}}), json!({}));
         assert_eq!(
             messages(&found),
-            ["native sidecar \"proxy\": its preStop hook sleeps 20 s for nothing: it is stopped after the regular \
-              containers anyway, and the pod takes 20 of its 30 s of grace to end even where the application is done"]
+            [
+                "native sidecar \"proxy\": its preStop hook sleeps 20 s, but it is stopped after the regular containers anyway: \
+              the pod takes 20 of its 30 s of grace even where the application is done"
+            ]
         );
         assert_eq!(found[0].pointer, "/spec/template/spec/initContainers/1/lifecycle/preStop");
         assert_eq!((found[0].measure, found[0].container.as_deref()), (Some(20), Some("proxy")));

@@ -86,7 +86,7 @@ impl Rule for ZeroGrace {
         // Pods of this strategy keep their names and volumes.
         let keeps_identity = context.kind.strategy == Strategy::StatefulSet;
         let consequence = if keeps_identity {
-            "its successor may start under the same name and on the same volumes while it still runs".to_owned()
+            "its successor may meanwhile write to the same volumes".to_owned()
         } else {
             match template.regular().find(|container| !container.value["lifecycle"]["preStop"].is_null()) {
                 Some(hooked) => format!("the preStop hook of container {} gets no time", quoted(hooked.name())),
@@ -94,8 +94,8 @@ impl Rule for ZeroGrace {
             }
         };
         let message = format!(
-            "terminationGracePeriodSeconds is 0: a pod is deleted from the API before its processes ended, SIGKILL follows \
-             within seconds, and {consequence}"
+            "terminationGracePeriodSeconds is 0: a deleted pod is gone from the API while it still runs, SIGKILL follows within \
+             seconds, and {consequence}"
         );
         let finding =
             Finding::new(Self::META.id, template.pointer(&["spec", "terminationGracePeriodSeconds"]), message)
@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(
             messages(&found),
             [
-                "terminationGracePeriodSeconds is 0: a pod is deleted from the API before its processes ended, SIGKILL follows \
-              within seconds, and its successor may start under the same name and on the same volumes while it still runs"
+                "terminationGracePeriodSeconds is 0: a deleted pod is gone from the API while it still runs, SIGKILL follows \
+              within seconds, and its successor may meanwhile write to the same volumes"
             ]
         );
         assert_eq!((found[0].cap, found[0].measure), (None, None));
