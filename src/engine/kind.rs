@@ -126,6 +126,13 @@ pub static KINDS: &[Kind] = &[
     Kind { kind: "Service", ..NO_TEMPLATE },
 ];
 
+/// The kinds whose pods are meant to run until somebody stops them: [`TEMPLATED`] without Job and CronJob.
+pub const LONG_RUNNING: &[&str] =
+    &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"];
+
+/// The kinds that replace their pods when the template changes: every [`Strategy`] but `None`.
+pub const ROLLING: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "Rollout"];
+
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
 pub const TEMPLATED: &[&str] = &[
     "Pod",
@@ -138,13 +145,6 @@ pub const TEMPLATED: &[&str] = &[
     "ReplicationController",
     "Rollout",
 ];
-
-/// The kinds whose pods are meant to run until somebody stops them: [`TEMPLATED`] without Job and CronJob.
-pub const LONG_RUNNING: &[&str] =
-    &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"];
-
-/// The kinds that replace their pods when the template changes: every [`Strategy`] but `None`.
-pub const ROLLING: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "Rollout"];
 
 /// The row of a kind.
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
