@@ -181,6 +181,13 @@ pub static KINDS: &[Kind] = &[
 /// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
 pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
 
+/// The kinds whose pods are meant to run until somebody stops them: [`TEMPLATED`] without Job and CronJob.
+pub const LONG_RUNNING: &[&str] =
+    &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"];
+
+/// The kinds that replace their pods when the template changes: every [`Strategy`] but `None`.
+pub const ROLLING: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "Rollout"];
+
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
 pub const TEMPLATED: &[&str] = &[
     "Pod",
@@ -268,5 +275,13 @@ mod tests {
     fn templated_names_every_kind_with_a_pod_template() {
         let rows = KINDS.iter().filter(|kind| kind.template.is_some());
         assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), TEMPLATED);
+    }
+
+    #[test]
+    fn long_running_and_rolling_kinds_are_those_of_the_table() {
+        let long = TEMPLATED.iter().filter(|kind| !matches!(**kind, "Job" | "CronJob"));
+        assert_eq!(long.copied().collect::<Vec<_>>(), LONG_RUNNING);
+        let rows = KINDS.iter().filter(|kind| kind.strategy != Strategy::None);
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), ROLLING);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod disruption;
+pub mod exec;
 pub mod images;
 pub mod network;
 pub mod probes;
@@ -9,6 +10,8 @@ pub mod resources;
 pub mod rollout;
 pub mod scaling;
 pub mod termination;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod trial;
 pub mod workload;
@@ -26,13 +29,18 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<config::duplicate_env::DuplicateEnv>::new(),
     &Entry::<scaling::hpa_bounds::HpaBounds>::new(),
     &Entry::<scaling::hpa_fights_replicas::HpaFightsReplicas>::new(),
+    &Entry::<probes::identical_probes::IdenticalProbes>::new(),
     &Entry::<resources::implausible_quantity::ImplausibleQuantity>::new(),
     &Entry::<resources::init_dominates::InitDominates>::new(),
+    &Entry::<termination::lifecycle_tcp_socket::LifecycleTcpSocket>::new(),
+    &Entry::<probes::liveness_kills_slow_start::LivenessKillsSlowStart>::new(),
     &Entry::<rollout::manual_update::ManualUpdate>::new(),
     &Entry::<config::missing_config::MissingConfig>::new(),
+    &Entry::<probes::missing_liveness_probe::MissingLivenessProbe>::new(),
     &Entry::<resources::missing_memory_limit::MissingMemoryLimit>::new(),
     &Entry::<disruption::missing_pdb::MissingPdb>::new(),
     &Entry::<termination::missing_pre_stop::MissingPreStop>::new(),
+    &Entry::<probes::missing_readiness_probe::MissingReadinessProbe>::new(),
     &Entry::<resources::missing_requests::MissingRequests>::new(),
     &Entry::<disruption::missing_spread::MissingSpread>::new(),
     &Entry::<probes::missing_startup_probe::MissingStartupProbe>::new(),
@@ -48,6 +56,10 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<disruption::pdb_selects_nothing::PdbSelectsNothing>::new(),
     &Entry::<disruption::pdb_unhealthy_policy::PdbUnhealthyPolicy>::new(),
     &Entry::<network::port_conflict::PortConflict>::new(),
+    &Entry::<termination::pre_stop_exec_sleep::PreStopExecSleep>::new(),
+    &Entry::<termination::pre_stop_too_long::PreStopTooLong>::new(),
+    &Entry::<probes::probe_does_nothing::ProbeDoesNothing>::new(),
+    &Entry::<probes::probe_port_unknown::ProbePortUnknown>::new(),
     &Entry::<rollout::recreate_strategy::RecreateStrategy>::new(),
     &Entry::<images::registry_not_allowed::RegistryNotAllowed>::new(),
     &Entry::<rollout::rollout_outage::RolloutOutage>::new(),
@@ -57,8 +69,12 @@ pub static REGISTRY: &[&dyn AnyRule] = &[
     &Entry::<termination::short_grace_period::ShortGracePeriod>::new(),
     &Entry::<rollout::short_min_ready::ShortMinReady>::new(),
     &Entry::<rollout::short_progress_deadline::ShortProgressDeadline>::new(),
+    &Entry::<probes::short_startup_budget::ShortStartupBudget>::new(),
+    &Entry::<termination::sidecar_pre_stop::SidecarPreStop>::new(),
     &Entry::<scaling::single_replica::SingleReplica>::new(),
     &Entry::<rollout::stalled_rollout::StalledRollout>::new(),
+    &Entry::<probes::tight_probe_timeout::TightProbeTimeout>::new(),
     &Entry::<config::time_zone_host_path::TimeZoneHostPath>::new(),
     &Entry::<images::unpinned_image::UnpinnedImage>::new(),
+    &Entry::<termination::zero_grace::ZeroGrace>::new(),
 ];
