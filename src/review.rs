@@ -15,7 +15,7 @@ use crate::engine::request::{Operation, Request, User};
 /// Warnings in one answer; the last then says how many were left out (TRAPS A19).
 const MAX_WARNINGS: usize = 15;
 /// Characters of one warning: API servers cut at 256 once a total of 4096 is reached (TRAPS A19).
-const MAX_WARNING_CHARS: usize = 240;
+pub const MAX_WARNING_CHARS: usize = 240;
 /// Characters of a foreign string that an error message repeats.
 const MAX_QUOTED_CHARS: usize = 64;
 

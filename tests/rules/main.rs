@@ -34,6 +34,7 @@ use plimsoll::engine::document::Value;
 use plimsoll::engine::finding::Finding;
 use plimsoll::engine::pointer::pointer;
 use plimsoll::engine::rule::AnyRule;
+use plimsoll::review::MAX_WARNING_CHARS;
 use plimsoll::rules::REGISTRY;
 
 /// Fewest fixtures of each outcome.
@@ -157,6 +158,10 @@ fn unexpected(rule: &dyn AnyRule, fixture: &Fixture, found: &[Finding]) -> Optio
         }
         if finding.message.contains(char::is_control) {
             writeln!(text, "  control characters in a message: {:?}", finding.message).unwrap();
+        }
+        let shown = format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message).chars().count();
+        if shown > MAX_WARNING_CHARS {
+            writeln!(text, "  a warning of {shown} characters would be cut: {}", finding.message).unwrap();
         }
     }
     (!text.is_empty()).then(|| format!("{}:\n{}", fixture.name, text.trim_end()))

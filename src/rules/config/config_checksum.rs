@@ -191,7 +191,7 @@ impl Rule for ConfigChecksum {
             Ok(digest) => Finding::new(Self::META.id, pointer, message).fix(Some(Fix {
                 claim: Self::META.id.to_owned(),
                 writes: vec![(template.path(&below), Value::from(digest))],
-                says: format!("added a digest over {listed} to the pod template"),
+                says: format!("wrote the digest of {listed} into the pod template"),
                 kept_says: Some(format!(
                     "config changed since last rollout ({listed}): running pods may hold old values"
                 )),

@@ -117,8 +117,7 @@ impl Rule for MissingStartupProbe {
             // The reason comes before the consequence: what is too long for a warning is cut at its end.
             let why = probe.as_ref().err().map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
             let message = format!(
-                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and \
-                 begins again",
+                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and begins again",
                 quoted(name),
                 tolerated.seconds
             );
@@ -126,7 +125,7 @@ impl Rule for MissingStartupProbe {
                 let claim = format!("{}/{name}", Self::META.id);
                 let writes = vec![(container.path(&["startupProbe"]), probe)];
                 let says = format!(
-                    "container {}: added a startupProbe that grants {budget} s, from its livenessProbe",
+                    "container {}: added a startupProbe that allows {budget} s to start, made from its livenessProbe",
                     quoted(name)
                 );
                 Fix::new(claim, writes, says)
@@ -180,7 +179,7 @@ fn startup_probe(
     ];
     let mut found = liveness.members().filter(|(name, value)| !value.is_null() && !numbers.contains(name));
     let (Some((handler, action)), None) = (found.next(), found.next()) else {
-        return Err("its livenessProbe does not have exactly one handler".to_owned());
+        return Err("its livenessProbe has no single handler".to_owned());
     };
     if action.as_object().is_none() && handlers.contains(&handler) {
         return Err(format!("the {handler} of its livenessProbe is no object"));
@@ -188,7 +187,7 @@ fn startup_probe(
     if let Some(port) = action["port"].as_str()
         && !container.value["ports"].items().iter().any(|declared| declared["name"].as_str() == Some(port))
     {
-        return Err(format!("its livenessProbe asks port {}, which the container does not declare", quoted(port)));
+        return Err(format!("livenessProbe port {} is undeclared", quoted(port)));
     }
     let period = tolerance.period.min(MAX_PERIOD);
     let budget = params.budget_seconds.max(tolerance.seconds);

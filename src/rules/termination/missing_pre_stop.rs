@@ -162,7 +162,7 @@ impl Rule for MissingPreStop {
             let why = plan.as_ref().err().and_then(|why| why.says());
             let why = why.map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
             let message = format!(
-                "container {} has no preStop hook{why}: it gets SIGTERM while load balancers still send it requests",
+                "container {} has no preStop hook{why}: it gets SIGTERM while requests still reach it",
                 quoted(name)
             );
             let mut finding = Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop"]), message)
