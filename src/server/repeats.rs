@@ -48,12 +48,12 @@ impl Repeats {
     }
 }
 
-/// What makes two denied records equal: webhook, rules, kind, namespace, and the object's controller, generateName or
-/// name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
+/// What makes two denied records equal: webhook, user, rules, kind, namespace, and the object's controller, generateName
+/// or name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
 /// that a rehearsal never hides the real thing.
 pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (endpoint, request.dry_run, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
+    (endpoint, request.dry_run, &request.user.name, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
     for judged in &verdict.findings {
         (judged.finding.rule, judged.action).hash(&mut hasher);
     }

@@ -74,8 +74,15 @@ pub fn a_broken_policy_changes_nothing() {
     let path = "spec.rules.missing-pre-stop.params.sleepSeconds";
     assert!(case.server.process.log().contains(path), "{}", case.server.process.log_tail(10));
     assert_eq!(hash(&case), before);
-
+    // Whoever wrote it can see it where they wrote it.
     let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
+    let column = "jsonpath={range .items[?(@.reason=='InvalidPolicy')]}{.regarding.kind}/{.regarding.name}: {.note}{end}";
+    case.wait("an Event on the ConfigMap", || {
+        let note = kubectl.try_ok(&["get", "events.events.k8s.io", "-o", column])?;
+        let expected = format!("ConfigMap/{RELEASE}-policy: ");
+        if note.contains(&expected) && note.contains(path) { Ok(()) } else { Err(note) }
+    });
+
     let map = format!("{RELEASE}-policy");
     for broken in [json!({"data": {"policy.yaml": ""}}), json!({"data": null})] {
         kubectl.ok(&["patch", "configmap", &map, "--type=merge", "-p", &broken.to_string()]);
