@@ -204,6 +204,9 @@ async fn serve(args: &Args, metrics: Arc<Metrics>, lines: Lines, format: Format)
         drain: drain.clone(),
         own_user: args.own_user(),
         own_namespace: args.namespace().map(str::to_owned),
+        policy_config_map: args
+            .policy_configmap_name()
+            .map(|(namespace, name)| (namespace.to_owned(), name.to_owned())),
     });
     tokio::spawn(tls::watch(files, current, args.tls_reload_interval, args.service_name(), metrics.clone()));
 

@@ -7,6 +7,7 @@ use kube::api::{GetParams, ListParams};
 use serde::Deserialize;
 
 use super::name::{is_label, is_subdomain};
+use crate::engine::document::Value;
 use crate::engine::facts::{Reason, ServerVersion};
 
 /// Longest answer that is read. An object is at most 1.5 MiB in etcd; a page of revisions is a handful of templates.
@@ -18,7 +19,7 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 /// Most objects of a page.
 const PAGE: u32 = 500;
 
-/// A collection of namespaced objects.
+/// A collection of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Collection {
     /// `/api/v1` or `/apis/GROUP/VERSION`.
@@ -33,6 +34,9 @@ pub(super) const QUOTAS: Collection = Collection { root: "/api/v1", plural: "res
 pub(super) const LIMIT_RANGES: Collection = Collection { root: "/api/v1", plural: "limitranges" };
 pub(super) const REPLICA_SETS: Collection = Collection { root: "/apis/apps/v1", plural: "replicasets" };
 pub(super) const CONTROLLER_REVISIONS: Collection = Collection { root: "/apis/apps/v1", plural: "controllerrevisions" };
+pub(super) const NAMESPACES: Collection = Collection { root: "/api/v1", plural: "namespaces" };
+pub(super) const CRDS: Collection =
+    Collection { root: "/apis/apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
 impl Collection {
     /// In this namespace; `None` for a text that is no namespace and so must not become a URL (TRAPS J03).
@@ -68,6 +72,15 @@ impl Api {
         let request = collection.within(namespace).ok_or(Reason::Failed)?;
         let request = request.get(name, &GetParams::default()).map_err(|_| Reason::Failed)?;
         self.send(request).await
+    }
+
+    /// As [`Api::get`], of an object that is in no namespace.
+    pub(super) async fn get_global(&self, collection: Collection, name: &str) -> Result<Option<Bytes>, Reason> {
+        if !is_subdomain(name) {
+            return Ok(None);
+        }
+        let request = kube::core::Request::new(format!("{}/{}", collection.root, collection.plural));
+        self.send(request.get(name, &GetParams::default()).map_err(|_| Reason::Failed)?).await
     }
 
     /// The first page of a list as JSON text.
@@ -118,4 +131,10 @@ impl Api {
 /// Reads a JSON answer. The error is not logged: it may quote what it stumbled over.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Reason> {
     serde_json::from_slice(body).map_err(|_| Reason::Failed)
+}
+
+/// Reads a JSON answer as a document.
+pub(super) fn document(body: &[u8]) -> Result<Value<'_>, Reason> {
+    let text = std::str::from_utf8(body).map_err(|_| Reason::Failed)?;
+    Value::parse(text).map_err(|_| Reason::Failed)
 }

@@ -7,30 +7,22 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
-use kube::ResourceExt as _;
-use kube::api::{ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersionKind;
 use prometheus::Histogram;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::api::{self, Api, Collection};
-use super::cache::Cache;
-use super::name::is_label_text;
-use super::object::{ConfigObject, LimitRangeObject, List, QuotaObject, RevisionObject};
-use super::{Error, FactSource, MAX_REFERENCES, listed};
+use super::api::Api;
+use super::cache::SILENCE;
+use super::lookups::{Lookup, Lookups};
+use super::wanted::wanted;
+use super::watches::Watches;
+use super::{Error, FactSource, any, listed};
 use crate::config::digest::DigestKey;
-use crate::config::{Reference, Source};
-use crate::engine::facts::{Facts, Known, Needs, Quota, Reason, Revision, RevisionOwner, RevisionStore, ServerVersion};
+use crate::engine::facts::{Facts, Known, Needs, Reason, ServerVersion};
 
 /// Look-ups of one review that run at the same time (TRAPS F02).
 const PARALLEL: usize = 4;
-
-/// Look-ups of all reviews that run at the same time: what bounds memory and connections when the API server hangs
-/// (TRAPS I04).
-const PARALLEL_IN_ALL: usize = 64;
 
 /// How often the server's version is read again (TRAPS B12).
 const VERSION_EVERY: Duration = Duration::from_secs(600);
@@ -55,14 +47,12 @@ pub struct Options {
 
 /// A cluster, read through its API server. Dropping it ends its watches.
 pub struct Live {
-    api: Api,
-    options: Options,
+    lookups: Lookups,
+    watches: Watches,
+    kube_version: Option<ServerVersion>,
     version: Arc<ArcSwapOption<ServerVersion>>,
-    quotas: Arc<Cache<Quota>>,
-    limit_ranges: Arc<Cache<bool>>,
-    permits: Semaphore,
     /// Watches; aborted when dropped.
-    tasks: JoinSet<()>,
+    _tasks: JoinSet<()>,
 }
 
 /// How to reach the cluster: by this kubeconfig, else inferred from the environment (a kubeconfig, else the pod's
@@ -87,31 +77,25 @@ impl Live {
     pub fn start(mut config: kube::Config, options: Options) -> Result<Self, Error> {
         // A review has no time for retries with growing pauses; watches have their own.
         config.default_retry = false;
+        config.read_timeout = Some(config.read_timeout.map_or(SILENCE, |given| given.min(SILENCE)));
+        // A connection may have waited in the pool before it is used again.
+        config.reset_reader_on_write = true;
         let client = kube::Client::try_from(config).map_err(|source| Error::Client(Box::new(source)))?;
-        let live = Live {
-            api: Api::new(client.clone()),
-            options,
-            version: Arc::default(),
-            quotas: Cache::new(),
-            limit_ranges: Cache::new(),
-            permits: Semaphore::new(PARALLEL_IN_ALL),
-            tasks: JoinSet::new(),
-        };
-        Ok(live.watch(client))
-    }
-
-    fn watch(mut self, client: kube::Client) -> Self {
-        let resource = |kind, plural| ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", kind), plural);
-        let quotas = resource("ResourceQuota", "resourcequotas");
-        let limit_ranges = resource("LimitRange", "limitranges");
-        self.tasks.spawn(Arc::clone(&self.quotas).run(client.clone(), quotas, keep_quota));
-        self.tasks.spawn(Arc::clone(&self.limit_ranges).run(client, limit_ranges, keep_limit_range));
-        self.tasks.spawn(watch_version(self.api.clone(), Arc::clone(&self.version)));
-        self
+        let api = Api::new(client.clone());
+        let version = Arc::default();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch_version(api.clone(), Arc::clone(&version)));
+        Ok(Live {
+            lookups: Lookups::new(api, options.digest_key, options.lookup_duration),
+            watches: Watches::start(&client, &mut tasks),
+            kube_version: options.kube_version,
+            version,
+            _tasks: tasks,
+        })
     }
 
     fn server_version(&self) -> Option<ServerVersion> {
-        self.version.load().as_deref().copied().or(self.options.kube_version)
+        self.version.load().as_deref().copied().or(self.kube_version)
     }
 
     async fn facts(&self, namespace: &str, needs: Needs, deadline: Instant) -> Facts {
@@ -119,121 +103,72 @@ impl Live {
         if needs.server_version {
             facts.server_version = self.server_version().map_or(Known::Unknown(Reason::Failed), Known::Known);
         }
-        let mut lookups: Vec<BoxFuture<'_, Answer>> = Vec::new();
-        if needs.quotas {
-            match self.quotas.of(namespace) {
-                Some(quotas) => facts.quotas = listed(quotas),
-                None => lookups.push(self.quotas_live(namespace, deadline).map(Answer::Quotas).boxed()),
-            }
-        }
-        if needs.limit_range {
-            match self.limit_ranges.of(namespace) {
-                Some(ranges) => facts.limit_range = any(ranges),
-                None => lookups.push(self.limit_range_live(namespace, deadline).map(Answer::LimitRange).boxed()),
-            }
-        }
-        if let Some(owner) = needs.revisions {
-            lookups.push(self.revisions(namespace, owner, deadline).map(Answer::Revisions).boxed());
-        }
-        if needs.digests.len() > MAX_REFERENCES {
-            let too_many = |reference| (reference, Known::Unknown(Reason::TooMany));
-            facts.digests = needs.digests.into_iter().map(too_many).collect();
-        } else {
-            let digest = |reference| self.digest(namespace, reference, deadline).boxed();
-            lookups.extend(needs.digests.into_iter().map(digest));
-        }
+        self.watched(namespace, &needs, &mut facts);
+        let lookups = self.lookups(namespace, needs, deadline, &mut facts);
         let mut answers = futures::stream::iter(lookups).buffer_unordered(PARALLEL);
         while let Some(answer) = answers.next().await {
-            match answer {
-                Answer::Quotas(quotas) => facts.quotas = quotas,
-                Answer::LimitRange(limit_range) => facts.limit_range = limit_range,
-                Answer::Revisions(revisions) => facts.revisions = revisions,
-                Answer::Digest(reference, digest) => {
-                    facts.digests.insert(reference, digest);
-                }
-            }
+            self.lookups.fill(answer, namespace, &mut facts);
         }
         facts
     }
 
-    /// Does the work before the deadline, or not at all.
-    async fn before<T>(&self, deadline: Instant, work: impl Future<Output = Result<T, Reason>>) -> Result<T, Reason> {
-        let permitted = async {
-            let _permit = self.permits.acquire().await.map_err(|_| Reason::Failed)?;
-            // The timeout polls this first, even after the deadline: nobody would wait for what is sent then.
-            if Instant::now() >= deadline { Err(Reason::TimedOut) } else { work.await }
-        };
-        timeout_at(deadline, permitted).await.unwrap_or(Err(Reason::TimedOut))
-    }
-
-    async fn digest(&self, namespace: &str, reference: Reference, deadline: Instant) -> Answer {
-        let collection = match reference.source {
-            Source::ConfigMap => api::CONFIG_MAPS,
-            Source::Secret if self.options.digest_key.is_some() => api::SECRETS,
-            Source::Secret => return Answer::Digest(reference, Known::Unknown(Reason::NotAllowed)),
-        };
-        let timer = self.options.lookup_duration.as_ref().map(Histogram::start_timer);
-        let digest = self
-            .before(deadline, async {
-                let Some(body) = self.api.get(collection, namespace, &reference.name).await? else {
-                    return Ok(Known::Absent);
-                };
-                let object: ConfigObject = api::parse(&body)?;
-                let content = object.content(reference.source).map_err(|_| Reason::Failed)?;
-                Ok(content.digest(&reference, namespace, self.options.digest_key.as_ref()))
-            })
-            .await
-            .unwrap_or_else(Known::Unknown);
-        drop(timer);
-        if let Some(reason) = digest.unknown() {
-            tracing::debug!(namespace, kind = reference.source.as_str(), name = reference.name, %reason, "no digest");
+    /// What only watches tell: lists too long to be read while a review waits.
+    fn watched(&self, namespace: &str, needs: &Needs, facts: &mut Facts) {
+        let Watches { budgets, autoscalers, services, claims, .. } = &self.watches;
+        if needs.budgets {
+            facts.budgets = told(budgets.of(namespace));
         }
-        Answer::Digest(reference, digest)
-    }
-
-    /// One list call: what the label selector cannot tell apart, the owner's uid does (TRAPS C14).
-    async fn revisions(&self, namespace: &str, owner: RevisionOwner, deadline: Instant) -> Known<Vec<Revision>> {
-        if owner.uid.is_empty() {
-            return Known::Unknown(Reason::Failed);
+        if needs.autoscalers {
+            facts.autoscalers = told(autoscalers.of(namespace));
         }
-        let collection = match owner.store {
-            RevisionStore::ReplicaSets => api::REPLICA_SETS,
-            RevisionStore::ControllerRevisions => api::CONTROLLER_REVISIONS,
-        };
-        let labels = selector(&owner.match_labels);
-        self.before(deadline, async {
-            let body = self.api.list(collection, namespace, &labels).await?;
-            let list: List<RevisionObject<'_>> = api::parse(&body)?;
-            let objects = list.complete().ok_or(Reason::TooMany)?.into_iter();
-            let owned = objects.filter(|object| object.metadata.controller() == Some(&owner.uid));
-            Ok(owned.filter_map(RevisionObject::revision).collect())
-        })
-        .await
-        .map_or_else(Known::Unknown, listed)
+        if needs.services {
+            facts.services = told(services.of(namespace));
+        }
+        if needs.claims {
+            facts.claims = told(claims.of(namespace));
+        }
+        if needs.workloads {
+            facts.workloads = told(self.watches.workloads(namespace));
+        }
     }
 
-    async fn quotas_live(&self, namespace: &str, deadline: Instant) -> Known<Vec<Quota>> {
-        self.list_live(api::QUOTAS, namespace, deadline, QuotaObject::quota).await.map_or_else(Known::Unknown, listed)
-    }
-
-    async fn limit_range_live(&self, namespace: &str, deadline: Instant) -> Known<()> {
-        let sets = |object: LimitRangeObject| object.sets_defaults();
-        self.list_live(api::LIMIT_RANGES, namespace, deadline, sets).await.map_or_else(Known::Unknown, any)
-    }
-
-    async fn list_live<O: serde::de::DeserializeOwned, T>(
-        &self,
-        collection: Collection,
-        namespace: &str,
+    /// What is left to be read; what a watch knows already is filled in.
+    fn lookups<'a>(
+        &'a self,
+        namespace: &'a str,
+        needs: Needs,
         deadline: Instant,
-        keep: impl Fn(O) -> T,
-    ) -> Result<Vec<T>, Reason> {
-        self.before(deadline, async {
-            let body = self.api.list(collection, namespace, "").await?;
-            let objects = api::parse::<List<O>>(&body)?.complete().ok_or(Reason::TooMany)?;
-            Ok(objects.into_iter().map(keep).collect())
-        })
-        .await
+        facts: &mut Facts,
+    ) -> Vec<Lookup<'a>> {
+        let Live { lookups: live, watches, .. } = self;
+        let mut lookups = Vec::new();
+        if needs.quotas {
+            match watches.quotas.of(namespace) {
+                Ok(quotas) => facts.quotas = listed(quotas),
+                Err(_) => lookups.push(live.quotas(namespace, deadline)),
+            }
+        }
+        if needs.limit_range {
+            match watches.limit_ranges.of(namespace) {
+                Ok(ranges) => facts.limit_range = any(ranges),
+                Err(_) => lookups.push(live.limit_range(namespace, deadline)),
+            }
+        }
+        if needs.namespace_labels {
+            match watches.namespaces.named(namespace) {
+                Ok(Some(labels)) => facts.namespace_labels = Known::Known(labels),
+                _ => lookups.push(live.namespace_labels(namespace, deadline)),
+            }
+        }
+        if needs.crd_sleep {
+            lookups.push(live.crd_sleep(deadline));
+        }
+        if let Some(owner) = needs.revisions {
+            lookups.push(live.revisions(namespace, owner, deadline));
+        }
+        let wanted = wanted(needs.digests, needs.configs, facts).into_iter();
+        lookups.extend(wanted.map(|(object, wanted)| live.config(namespace, object, wanted, deadline)));
+        lookups
     }
 }
 
@@ -252,31 +187,9 @@ impl FactSource for Live {
     }
 }
 
-enum Answer {
-    Quotas(Known<Vec<Quota>>),
-    LimitRange(Known<()>),
-    Revisions(Known<Vec<Revision>>),
-    Digest(Reference, Known<String>),
-}
-
-fn any(limit_ranges: Vec<bool>) -> Known<()> {
-    if limit_ranges.contains(&true) { Known::Known(()) } else { Known::Absent }
-}
-
-/// A label selector; pairs that could mean anything else in one are left out, which only makes the list longer.
-fn selector(labels: &[(String, String)]) -> String {
-    let safe = labels.iter().filter(|(key, value)| !key.is_empty() && is_label_text(key) && is_label_text(value));
-    safe.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
-}
-
-fn keep_quota(object: &DynamicObject) -> Quota {
-    let quota = serde_json::from_value::<QuotaObject>(object.data.clone()).map(QuotaObject::quota);
-    let hard = quota.map(|quota| quota.hard).unwrap_or_default();
-    Quota { name: object.name_any(), hard }
-}
-
-fn keep_limit_range(object: &DynamicObject) -> bool {
-    serde_json::from_value::<LimitRangeObject>(object.data.clone()).is_ok_and(|object| object.sets_defaults())
+/// A list that is known may be empty.
+fn told<T>(list: Result<Vec<T>, Reason>) -> Known<Vec<T>> {
+    list.map_or_else(Known::Unknown, Known::Known)
 }
 
 /// Reads the version at start, until it is known, and then every ten minutes; keeps the last one known.

@@ -1,18 +1,23 @@
 //! Manifests that stand for a cluster: what is not among them does not exist.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use super::documents::Place;
+use super::documents::{json_documents, yaml_documents};
 use super::name::{is_label, is_subdomain};
-use super::object::{ConfigObject, LimitRangeObject, Metadata, QuotaObject, RevisionObject};
-use super::{MAX_REFERENCES, listed};
-use crate::config::digest::{Content, DigestKey};
-use crate::config::{Reference, Source};
+use super::object::{self, Config, ConfigObject, Metadata, RevisionObject};
+use super::wanted::wanted;
+use super::{any, crd, listed};
+use crate::config::Source;
+use crate::config::digest::DigestKey;
+use crate::engine::document;
 use crate::engine::facts::{Facts, Known, Needs, Quota, Reason, Revision, RevisionOwner, RevisionStore, ServerVersion};
+use crate::engine::kind;
+use crate::engine::neighbours::{Labels, Neighbours};
 
 /// Namespace of manifests that name none, as with `kubectl apply`.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -56,29 +61,18 @@ pub enum Error {
     },
 }
 
-/// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub path: PathBuf,
-    /// Counted from 1.
-    pub line: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.line)
-    }
-}
-
 /// The objects that facts are made of, from any number of files. Other kinds are skipped; of several objects of one
 /// name the last counts, as if they had been applied in order.
 #[derive(Default)]
 pub struct Manifests {
-    configs: BTreeMap<(Source, Name), Content>,
+    configs: BTreeMap<(Source, Name), Config>,
     quotas: BTreeMap<Name, Quota>,
     limit_ranges: BTreeMap<Name, bool>,
     revisions: BTreeMap<(&'static str, Name), (String, Revision)>,
+    namespaces: BTreeMap<String, Labels>,
+    /// By namespace, then kind, name and API group; each holds the one object or, where it counts for nothing, none.
+    neighbours: BTreeMap<String, BTreeMap<[String; 3], Neighbours>>,
+    crd_sleep: Option<Known<bool>>,
 }
 
 /// Namespace and name.
@@ -98,22 +92,33 @@ impl Manifests {
             .try_for_each(|(line, value)| self.add_object(&Place { path: path.to_owned(), line }, value))
     }
 
-    fn add_object(&mut self, place: &Place, mut value: Value) -> Result<(), Error> {
+    /// Adds one object; a `List` counts as its items. `place` is for errors.
+    ///
+    /// # Errors
+    /// An object that an API server would refuse.
+    pub fn add_object(&mut self, place: &Place, mut value: Value) -> Result<(), Error> {
         let list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
         if list && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) {
             return items.into_iter().try_for_each(|item| self.add_object(place, item));
         }
         let text = |member: &str| value[member].as_str().unwrap_or_default().to_owned();
         let (version, kind) = (text("apiVersion"), text("kind"));
-        let known = matches!(
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let own = matches!(
             (version.as_str(), kind.as_str()),
-            ("v1", "ConfigMap" | "Secret" | "ResourceQuota" | "LimitRange")
+            ("v1", "ConfigMap" | "Secret" | "ResourceQuota" | "LimitRange" | "Namespace")
                 | ("apps/v1", "ReplicaSet" | "ControllerRevision")
+                | ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
         );
-        if !known {
+        let neighbour = kind::lookup(group, &kind).is_some() || (group, kind.as_str()) == ("", "PersistentVolumeClaim");
+        if !own && !neighbour {
             return Ok(());
         }
         let metadata: Metadata = read(place, &kind, value["metadata"].clone())?;
+        if !own && metadata.name.is_empty() {
+            // `generateName`: it is made, not applied.
+            return Ok(());
+        }
         let namespace = metadata.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
         let object = format!("{kind} {namespace}/{}", metadata.name);
         let refuse = |message: String| Error::Object { place: place.clone(), object: object.clone(), message };
@@ -123,22 +128,34 @@ impl Manifests {
             ));
         }
         let name = (namespace, metadata.name.clone());
+        if let ("ConfigMap" | "Secret", "v1") = (kind.as_str(), version.as_str()) {
+            let source = if kind == "Secret" { Source::Secret } else { Source::ConfigMap };
+            let config = read::<ConfigObject>(place, &object, value)?.config(source);
+            self.configs.insert((source, name), config.map_err(|error| refuse(error.to_string()))?);
+            return Ok(());
+        }
+        let text = value.to_string();
+        let document = document::Value::parse(&text).map_err(|error| refuse(error.to_string()))?;
+        if neighbour {
+            let mut one = Neighbours::default();
+            one.add(&document);
+            let key = [kind.clone(), name.1.clone(), group.to_owned()];
+            self.neighbours.entry(name.0.clone()).or_default().insert(key, one);
+        }
         match kind.as_str() {
-            "ConfigMap" | "Secret" => {
-                let source = if kind == "Secret" { Source::Secret } else { Source::ConfigMap };
-                let content = read::<ConfigObject>(place, &object, value)?.content(source);
-                self.configs.insert((source, name), content.map_err(|error| refuse(error.to_string()))?);
-            }
             "ResourceQuota" => {
-                let quota = read::<QuotaObject>(place, &object, value)?.quota();
-                self.quotas.insert(name.clone(), Quota { name: name.1, ..quota });
+                self.quotas.extend(object::quota(&document).map(|quota| (name, quota)));
             }
             "LimitRange" => {
-                let sets_defaults = read::<LimitRangeObject>(place, &object, value)?.sets_defaults();
-                self.limit_ranges.insert(name, sets_defaults);
+                self.limit_ranges.insert(name, object::sets_defaults(&document));
             }
-            _ => {
-                let text = value.to_string();
+            "Namespace" => {
+                self.namespaces.insert(name.1, object::metadata_labels(&document));
+            }
+            "CustomResourceDefinition" if name.1 == crd::ROLLOUTS => {
+                self.crd_sleep = Some(crd::keeps_sleep(&document));
+            }
+            "ReplicaSet" | "ControllerRevision" => {
                 let stored: RevisionObject<'_> =
                     serde_json::from_str(&text).map_err(|_| refuse("spec or data: not a revision".to_owned()))?;
                 if let (Some(owner), Some(revision)) = (metadata.controller(), stored.revision()) {
@@ -147,11 +164,12 @@ impl Manifests {
                     self.revisions.insert((store, name), (owner.to_owned(), revision));
                 }
             }
+            _ => {}
         }
         Ok(())
     }
 
-    /// The facts that are needed; all of them are known, except digests of Secrets without a key, and of too many
+    /// The facts that are needed; all of them are known, except what is asked of Secrets without a key, and of too many
     /// references.
     pub fn gather(&self, namespace: &str, needs: Needs, version: ServerVersion, key: Option<&DigestKey>) -> Facts {
         let mut facts = Facts::unknown(Reason::NotAsked);
@@ -161,20 +179,43 @@ impl Manifests {
             facts.quotas = listed(here.map(|(_, quota)| quota.clone()).collect());
         }
         if needs.limit_range {
-            let sets = self.limit_ranges.iter().any(|(name, sets_defaults)| name.0 == namespace && *sets_defaults);
-            facts.limit_range = if sets { Known::Known(()) } else { Known::Absent };
+            let here = self.limit_ranges.iter().filter(|(name, _)| name.0 == namespace);
+            facts.limit_range = any(here.map(|(_, sets_defaults)| *sets_defaults).collect());
         }
-        if let Some(owner) = needs.revisions {
-            facts.revisions = listed(self.revisions(namespace, &owner));
+        if let Some(owner) = &needs.revisions {
+            facts.revisions = listed(self.revisions(namespace, owner));
         }
-        let too_many = needs.digests.len() > MAX_REFERENCES;
-        let digest = |reference: Reference| {
-            let digest =
-                if too_many { Known::Unknown(Reason::TooMany) } else { self.digest(namespace, &reference, key) };
-            (reference, digest)
-        };
-        facts.digests = needs.digests.into_iter().map(digest).collect();
+        if needs.namespace_labels {
+            facts.namespace_labels = Known::Known(self.namespaces.get(namespace).cloned().unwrap_or_default());
+        }
+        if needs.crd_sleep {
+            facts.crd_sleep = self.crd_sleep.clone().unwrap_or(Known::Absent);
+        }
+        self.neighbours(namespace, &needs, &mut facts);
+        for ((source, name), wanted) in wanted(needs.digests, needs.configs, &mut facts) {
+            let config = match self.configs.get(&(source, (namespace.to_owned(), name))) {
+                _ if source == Source::Secret && key.is_none() => Known::Unknown(Reason::NotAllowed),
+                Some(config) => Known::Known(config),
+                None => Known::Absent,
+            };
+            wanted.answer(config, namespace, key, &mut facts);
+        }
         facts
+    }
+
+    fn neighbours(&self, namespace: &str, needs: &Needs, facts: &mut Facts) {
+        let here: Vec<&Neighbours> = self.neighbours.get(namespace).into_iter().flat_map(BTreeMap::values).collect();
+        fn all<T: Clone>(asked: bool, here: &[&Neighbours], list: impl Fn(&Neighbours) -> &Vec<T>) -> Known<Vec<T>> {
+            match asked {
+                true => Known::Known(here.iter().flat_map(|one| list(one)).cloned().collect()),
+                false => Known::Unknown(Reason::NotAsked),
+            }
+        }
+        facts.budgets = all(needs.budgets, &here, |one| &one.budgets);
+        facts.autoscalers = all(needs.autoscalers, &here, |one| &one.autoscalers);
+        facts.services = all(needs.services, &here, |one| &one.services);
+        facts.workloads = all(needs.workloads, &here, |one| &one.workloads);
+        facts.claims = all(needs.claims, &here, |one| &one.claims);
     }
 
     fn revisions(&self, namespace: &str, owner: &RevisionOwner) -> Vec<Revision> {
@@ -184,17 +225,6 @@ impl Manifests {
         };
         let all = self.revisions.iter().filter(|((store, name), _)| *store == wanted && name.0 == namespace);
         all.filter(|(_, (uid, _))| *uid == owner.uid).map(|(_, (_, revision))| revision.clone()).collect()
-    }
-
-    fn digest(&self, namespace: &str, reference: &Reference, key: Option<&DigestKey>) -> Known<String> {
-        if reference.source == Source::Secret && key.is_none() {
-            return Known::Unknown(Reason::NotAllowed);
-        }
-        let name = (namespace.to_owned(), reference.name.clone());
-        match self.configs.get(&(reference.source, name)) {
-            Some(content) => content.digest(reference, namespace, key),
-            None => Known::Absent,
-        }
     }
 }
 
@@ -210,166 +240,5 @@ fn read<T: DeserializeOwned>(place: &Place, object: &str, value: Value) -> Resul
     })
 }
 
-/// Documents with the line that they start in.
-type Documents = Vec<(u64, Value)>;
-
-fn yaml_documents(path: &Path, text: &[u8]) -> Result<Documents, Error> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let documents: Vec<serde_saphyr::Spanned<Value>> = serde_saphyr::from_slice_multiple_with_options(text, options)
-        .map_err(|error| {
-            let line = error.location().map_or(1, |location| location.line());
-            let place = Place { path: path.to_owned(), line };
-            Error::Syntax { place, message: error.to_string().lines().next().unwrap_or_default().to_owned() }
-        })?;
-    Ok(documents.into_iter().map(|document| (document.referenced.line(), document.value)).collect())
-}
-
-fn json_documents(path: &Path, text: &[u8]) -> Result<Documents, Error> {
-    let mut documents = Vec::new();
-    let mut stream = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
-    let mut start = 0;
-    while let Some(value) = stream.next() {
-        let value = value.map_err(|error| {
-            let place = Place { path: path.to_owned(), line: error.line() as u64 };
-            Error::Syntax { place, message: error.to_string() }
-        })?;
-        let white = text[start..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let line = 1 + text[..start + white].iter().filter(|byte| **byte == b'\n').count() as u64;
-        documents.push((line, value));
-        start = stream.byte_offset();
-    }
-    Ok(documents)
-}
-
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    fn manifests(name: &str, text: &str) -> Result<Manifests, String> {
-        let mut manifests = Manifests::default();
-        manifests.add(Path::new(name), text.as_bytes()).map_err(|error| error.to_string())?;
-        Ok(manifests)
-    }
-
-    fn config_map(name: &str) -> Reference {
-        Reference { source: Source::ConfigMap, name: name.to_owned(), keys: None, optional: false }
-    }
-
-    fn facts(manifests: &Manifests, namespace: &str, needs: Needs) -> Facts {
-        manifests.gather(namespace, needs, ServerVersion::NEWEST, None)
-    }
-
-    const CLUSTER: &str = "\
-# A comment, and an empty document.
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: cfg, namespace: shop, labels: {a: b}}
-data: {a: '1', empty: }
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: cfg}
-data: {a: '1', empty: ''}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: s, namespace: shop}
-stringData: {k: x}
----
-apiVersion: v1
-kind: List
-items:
-- {apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}, spec: {hard: {pods: 4, cpu: '1'}}}
-- {apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, default: {cpu: 1}}]}}
----
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata:
-  name: web-1
-  namespace: shop
-  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u1, controller: true}]
-spec: {template: {spec: {containers: [{name: a}]}}}
----
-apiVersion: example.com/v1
-kind: ConfigMap
-metadata: [no, object]
-";
-
-    fn all(uid: &str) -> Needs {
-        let owner = RevisionOwner { store: RevisionStore::ReplicaSets, uid: uid.to_owned(), match_labels: Vec::new() };
-        let secret = Reference { source: Source::Secret, ..config_map("s") };
-        Needs {
-            server_version: true,
-            quotas: true,
-            limit_range: true,
-            revisions: Some(owner),
-            digests: vec![config_map("cfg"), config_map("gone"), secret],
-            ..Needs::default()
-        }
-    }
-
-    #[test]
-    fn what_is_there_is_known_and_what_is_not_is_absent() {
-        let manifests = manifests("cluster.yaml", CLUSTER).unwrap();
-        let shop = facts(&manifests, "shop", all("u1"));
-        assert_eq!(shop.server_version, Known::Known(ServerVersion { major: 1, minor: 37 }));
-        let quota = Quota { name: "q".to_owned(), hard: vec!["cpu".to_owned(), "pods".to_owned()] };
-        assert_eq!(shop.quotas, Known::Known(vec![quota]));
-        assert_eq!(shop.limit_range, Known::Known(()));
-        let template = r#"{"spec":{"containers":[{"name":"a"}]}}"#.to_owned();
-        assert_eq!(shop.revisions, Known::Known(vec![Revision { name: "web-1".to_owned(), template }]));
-        assert_eq!(shop.digest(&config_map("gone")), Known::Absent);
-        let secret = Reference { source: Source::Secret, ..config_map("s") };
-        assert_eq!(shop.digest(&secret), Known::Unknown(Reason::NotAllowed));
-
-        let default = facts(&manifests, "default", all("u1"));
-        assert_eq!(
-            (default.quotas, default.limit_range, default.revisions),
-            (Known::Absent, Known::Absent, Known::Absent)
-        );
-        assert_eq!(default.digests[&config_map("cfg")], shop.digests[&config_map("cfg")], "null reads as empty text");
-        assert_eq!(facts(&manifests, "shop", all("u2")).revisions, Known::Absent);
-    }
-
-    #[test]
-    fn j02_a_secret_is_digested_only_with_a_key() {
-        let manifests = manifests("cluster.yaml", CLUSTER).unwrap();
-        let key = DigestKey::new(&(0..32).collect::<Vec<u8>>()).unwrap();
-        let secret = Reference { source: Source::Secret, ..config_map("s") };
-        let facts = manifests.gather("shop", all("u1"), ServerVersion::NEWEST, Some(&key));
-        // HMAC-SHA-256 computed outside of this code.
-        let expected = "30e46cd83ecac396b491c38dcc74bf812cc877d045a8ce6d6f6da5439deb737f";
-        assert_eq!(facts.digest(&secret), Known::Known(expected.to_owned()));
-    }
-
-    #[test]
-    fn f02_seventeen_references_are_too_many() {
-        let digests: Vec<_> = (0..17).map(|index| config_map(&format!("c{index}"))).collect();
-        let facts = facts(&Manifests::default(), "shop", Needs { digests, ..Needs::default() });
-        assert_eq!(
-            BTreeSet::from_iter(facts.digests.values().map(Known::unknown)),
-            BTreeSet::from([Some(Reason::TooMany)])
-        );
-        assert_eq!(facts.digests.len(), 17);
-    }
-
-    #[test]
-    fn errors_say_file_line_and_member_and_never_the_value() {
-        let error = |name, text| manifests(name, text).err().unwrap();
-        let number = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {pin: 4711}\n";
-        assert_eq!(
-            error("c/s.yaml", number),
-            "c/s.yaml:2: Secret default/s: stringData.pin: wrong type; texts that look like numbers or booleans must be quoted"
-        );
-        let base64 = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {pin: 47-11}\n";
-        assert_eq!(error("s.yml", base64), "s.yml:1: Secret default/s: data.pin: not base64");
-        assert!(error("a.yaml", "a: 1\nb: [1, 2\nc: 3\n").starts_with("a.yaml:"));
-        let json = "{\"apiVersion\": \"v1\"}\n\n{\"kind\": }\n";
-        assert_eq!(error("a.json", json), "a.json:3: expected value at line 3 column 10");
-        let name = "{}\n {\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"A/b\"}}";
-        assert!(error("b.json", name).starts_with("b.json:2: ConfigMap default/A/b: metadata: "));
-    }
-}
+mod tests;

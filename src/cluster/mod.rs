@@ -10,14 +10,19 @@ use crate::engine::facts::{Facts, Known, Needs, Reason, ServerVersion};
 
 mod api;
 mod cache;
+mod crd;
 pub mod dir;
+mod documents;
 pub mod live;
+mod lookups;
 pub mod manifests;
 mod name;
 mod object;
+mod reflected;
+mod wanted;
+mod watches;
 
-/// More references than this in one review, and none is looked up (TRAPS F02).
-pub const MAX_REFERENCES: usize = 16;
+pub use wanted::MAX_REFERENCES;
 
 /// Where facts come from.
 pub trait FactSource: Send + Sync {
@@ -75,10 +80,16 @@ fn listed<T>(items: Vec<T>) -> Known<Vec<T>> {
     if items.is_empty() { Known::Absent } else { Known::Known(items) }
 }
 
+/// Whether any LimitRange sets container defaults, as a fact.
+fn any(limit_ranges: Vec<bool>) -> Known<()> {
+    if limit_ranges.contains(&true) { Known::Known(()) } else { Known::Absent }
+}
+
 /// Nothing of what is needed is known.
 fn unknown(needs: Needs, reason: Reason) -> Facts {
     let digests = needs.digests.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
-    Facts { digests, ..Facts::unknown(reason) }
+    let configs = needs.configs.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
+    Facts { digests, configs, ..Facts::unknown(reason) }
 }
 
 #[cfg(test)]
@@ -90,12 +101,16 @@ mod tests {
     async fn offline_only_the_version_is_known() {
         let kube_version = ServerVersion { major: 1, minor: 30 };
         let reference = Reference { source: Source::ConfigMap, name: "cfg".to_owned(), keys: None, optional: false };
-        let needs = Needs { quotas: true, digests: vec![reference.clone()], ..Needs::default() };
+        let references = || vec![reference.clone()];
+        let needs =
+            Needs { quotas: true, budgets: true, digests: references(), configs: references(), ..Needs::default() };
         let source: &dyn FactSource = &Offline { kube_version };
         let facts = source.gather("default", needs, Instant::now()).await;
         assert_eq!(facts.server_version, Known::Known(kube_version));
         assert_eq!(facts.quotas, Known::Unknown(Reason::NotAsked));
         assert_eq!(facts.digests[&reference], Known::Unknown(Reason::NotAsked));
+        assert_eq!(facts.configs[&reference], Known::Unknown(Reason::NotAsked));
+        assert_eq!(facts.budgets, Known::Unknown(Reason::NotAsked));
         assert_eq!(source.ready(), Ok(()));
     }
 

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::config::Source;
 use crate::config::digest::{Content, InvalidBase64};
 use crate::engine::document::Value;
 use crate::engine::facts::{Quota, Revision};
+use crate::engine::neighbours::{Labels, labels};
 
 /// Go reads a `null` string as an empty one.
 type Texts = Option<BTreeMap<String, Option<String>>>;
@@ -22,19 +22,27 @@ pub(super) struct ConfigObject {
     data: Texts,
     binary_data: Texts,
     string_data: Texts,
+    immutable: Option<bool>,
+}
+
+/// What a ConfigMap or a Secret says to those who may ask.
+pub(super) struct Config {
+    pub(super) content: Content,
+    pub(super) immutable: bool,
 }
 
 impl ConfigObject {
     /// Its content, as an object of this kind.
-    pub(super) fn content(self, source: Source) -> Result<Content, InvalidBase64> {
+    pub(super) fn config(self, source: Source) -> Result<Config, InvalidBase64> {
         let texts = |texts: Texts| {
             let texts = texts.unwrap_or_default().into_iter();
             texts.map(|(key, value)| (key, value.unwrap_or_default())).collect()
         };
-        match source {
+        let content = match source {
             Source::ConfigMap => Content::config_map(texts(self.data), texts(self.binary_data)),
             Source::Secret => Content::secret(texts(self.data), texts(self.string_data)),
-        }
+        }?;
+        Ok(Config { content, immutable: self.immutable == Some(true) })
     }
 }
 
@@ -85,64 +93,28 @@ impl<T> List<T> {
     }
 }
 
-/// A ResourceQuota.
-#[derive(Deserialize)]
-pub(super) struct QuotaObject {
-    #[serde(default)]
-    pub(super) metadata: Metadata,
-    spec: Option<QuotaSpec>,
+/// What a surge pod must know of a ResourceQuota; `None` where it has no name.
+pub(super) fn quota(object: &Value<'_>) -> Option<Quota> {
+    let name = object["metadata"]["name"].as_str()?.to_owned();
+    let mut hard: Vec<String> = object["spec"]["hard"].members().map(|(key, _)| key.to_owned()).collect();
+    hard.sort();
+    Some(Quota { name, hard })
 }
 
-#[derive(Deserialize)]
-struct QuotaSpec {
-    hard: Option<BTreeMap<String, IgnoredAny>>,
+/// Whether a LimitRange gives containers a cpu or memory request or limit that they did not ask for. The API server
+/// makes defaults of `max` and `min` too where none are given (`SetDefaults_LimitRangeItem` in k8s.io/kubernetes,
+/// pkg/apis/core/v1/defaults.go).
+pub(super) fn sets_defaults(object: &Value<'_>) -> bool {
+    let limits = object["spec"]["limits"].items().iter();
+    limits.filter(|limit| limit["type"].as_str() == Some("Container")).any(|limit| {
+        let amounts = ["default", "defaultRequest", "max", "min"].map(|member| &limit[member]);
+        amounts.iter().any(|amounts| amounts.members().any(|(name, _)| matches!(name, "cpu" | "memory")))
+    })
 }
 
-impl QuotaObject {
-    /// What a surge pod must know of it.
-    pub(super) fn quota(self) -> Quota {
-        let hard = self.spec.and_then(|spec| spec.hard).unwrap_or_default();
-        Quota { name: self.metadata.name, hard: hard.into_keys().collect() }
-    }
-}
-
-/// A LimitRange.
-#[derive(Deserialize)]
-pub(super) struct LimitRangeObject {
-    spec: Option<LimitRangeSpec>,
-}
-
-#[derive(Deserialize)]
-struct LimitRangeSpec {
-    limits: Option<Vec<Limit>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Limit {
-    r#type: Option<String>,
-    default: Amounts,
-    default_request: Amounts,
-    max: Amounts,
-    min: Amounts,
-}
-
-type Amounts = Option<BTreeMap<String, IgnoredAny>>;
-
-impl LimitRangeObject {
-    /// Whether it gives containers a cpu or memory request or limit that they did not ask for. The API server makes
-    /// defaults of `max` and `min` too where none are given (`SetDefaults_LimitRangeItem` in k8s.io/kubernetes,
-    /// pkg/apis/core/v1/defaults.go).
-    pub(super) fn sets_defaults(&self) -> bool {
-        let limits = self.spec.as_ref().and_then(|spec| spec.limits.as_deref()).unwrap_or_default();
-        let names = |amounts: &Amounts| {
-            amounts.as_ref().is_some_and(|amounts| ["cpu", "memory"].iter().any(|name| amounts.contains_key(*name)))
-        };
-        limits
-            .iter()
-            .filter(|limit| limit.r#type.as_deref() == Some("Container"))
-            .any(|limit| [&limit.default, &limit.default_request, &limit.max, &limit.min].into_iter().any(names))
-    }
+/// `metadata.labels` of any object.
+pub(super) fn metadata_labels(object: &Value<'_>) -> Labels {
+    labels(&object["metadata"]["labels"])
 }
 
 /// A ReplicaSet (`spec.template`) or a ControllerRevision (`data.spec.template`). Other controllers keep data of other
@@ -185,7 +157,7 @@ mod tests {
 
     fn sets_defaults(limits: &str) -> bool {
         let text = format!(r#"{{"spec":{{"limits":[{limits}]}}}}"#);
-        serde_json::from_str::<LimitRangeObject>(&text).unwrap().sets_defaults()
+        super::sets_defaults(&Value::parse(&text).unwrap())
     }
 
     #[test]
@@ -195,7 +167,7 @@ mod tests {
         assert!(sets_defaults(r#"{"type":"Pod","max":{"cpu":"1"}},{"type":"Container","max":{"cpu":1}}"#));
         assert!(!sets_defaults(r#"{"type":"Pod","max":{"cpu":"1"}}"#));
         assert!(!sets_defaults(r#"{"type":"Container","default":{"ephemeral-storage":"1Gi"},"max":null}"#));
-        assert!(!serde_json::from_str::<LimitRangeObject>("{}").unwrap().sets_defaults());
+        assert!(!super::sets_defaults(&Value::parse("{}").unwrap()));
     }
 
     #[test]
@@ -219,7 +191,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Metadata>(owned).unwrap().controller(), Some("u2"));
         assert_eq!(serde_json::from_str::<Metadata>(r#"{"ownerReferences":null}"#).unwrap().controller(), None);
 
-        let page = |text| serde_json::from_str::<List<QuotaObject>>(text).unwrap().complete().map(|items| items.len());
+        let page = |text| {
+            let list: List<&RawValue> = serde_json::from_str(text).unwrap();
+            list.complete().map(|items| items.len())
+        };
         assert_eq!(page(r#"{"metadata":{"continue":""},"items":[{"spec":{"hard":{"pods":"4"}}}]}"#), Some(1));
         assert_eq!(page(r#"{"metadata":{"continue":"token"},"items":[]}"#), None);
         assert_eq!(page(r#"{"items":null}"#), Some(0));

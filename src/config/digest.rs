@@ -83,7 +83,8 @@ pub struct InvalidBase64 {
     pub key: String,
 }
 
-/// The content of one ConfigMap or Secret. It may be secret: it can be digested and nothing else.
+/// The content of one ConfigMap or Secret. It may be secret: it can be digested and
+/// measured, never read.
 pub struct Content {
     /// By key, then member (`data`, `binaryData`): the order of the digest.
     entries: BTreeMap<(String, &'static str), Vec<u8>>,
@@ -138,6 +139,18 @@ impl Content {
             }
             (Source::Secret, None) => Known::Unknown(Reason::NotAllowed),
         }
+    }
+
+    /// Keys and decoded values together, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(|((key, _), value)| (key.len() + value.len()) as u64).sum()
+    }
+
+    /// The keys that the reference names and that are not there, sorted; none where it means the whole object.
+    pub fn missing_keys(&self, reference: &Reference) -> Vec<String> {
+        let there: BTreeSet<&str> = self.entries.keys().map(|(key, _)| key.as_str()).collect();
+        let named = reference.keys.iter().flatten();
+        named.filter(|key| !there.contains(key.as_str())).cloned().collect()
     }
 
     fn frame(&self, update: &mut impl FnMut(&[u8]), keys: Option<&BTreeSet<String>>) {
@@ -262,6 +275,15 @@ mod tests {
             "f26b0d9ea50e642320635f0dd4e0f8d3149eda8ea22e8806645dd554f8d5b6fb"
         );
         assert_ne!(of_config_map(&[("z", "")], &[], &["z"]), of_config_map(&[], &[], &["z"]));
+    }
+
+    #[test]
+    fn f03_missing_keys_are_told_and_bytes_are_those_of_the_decoded_content() {
+        let content = Content::config_map(map(&[("a", "1"), ("bb", "22")]), map(&[("k", "AAAA")])).unwrap();
+        assert_eq!(content.bytes(), (1 + 1) + (2 + 2) + (1 + 3));
+        let missing = |keys: &[&str]| content.missing_keys(&reference(Source::ConfigMap, "cfg", keys));
+        assert_eq!(missing(&["z", "a", "k", "A"]), ["A", "z"]);
+        assert_eq!(missing(&[]), Vec::<String>::new());
     }
 
     #[test]

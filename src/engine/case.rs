@@ -11,7 +11,8 @@ use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
-use crate::policy::{Policy, Setting};
+use super::text::quoted;
+use crate::policy::{FixAt, Policy, Setting};
 
 /// One request prepared for judgement.
 pub struct Case<'r> {
@@ -23,6 +24,8 @@ pub struct Case<'r> {
     pub policy: &'r Policy,
     /// The row of its kind.
     pub kind: &'static Kind,
+    /// The kind of the workload that the object is a subresource of.
+    pub parent: Option<&'static Kind>,
     /// The object as received.
     pub object: &'r Value<'r>,
     /// The object before the change, on UPDATE.
@@ -30,7 +33,7 @@ pub struct Case<'r> {
     /// Which of our values stand in the object: on UPDATE what the old object's marker claims and the author did not
     /// change since, on CREATE what the request's own marker says (to be proven).
     pub claims: Claims,
-    /// Whether the author's part of the template is new or changed.
+    /// Whether the author's part of the template is new or changed; of the spec, where the kind has no template.
     pub template_changed: bool,
     /// Fixes that the author declines.
     pub declined: Declined,
@@ -51,6 +54,7 @@ impl<'r> Case<'r> {
             operation: request.operation,
             policy,
             kind,
+            parent: request.parent(),
             object,
             old,
             claims: Claims::default(),
@@ -100,6 +104,13 @@ impl<'r> Case<'r> {
         for setting in self.rules() {
             setting.rule.check(&context, &setting.params, &mut findings);
         }
+        // A Scale does not say by itself what it scales.
+        if let Some(parent) = self.parent {
+            let name = quoted(context.workload_name().unwrap_or_default());
+            for finding in &mut findings {
+                finding.message = format!("{} {name}: {}", parent.kind, finding.message);
+            }
+        }
         findings
     }
 
@@ -144,16 +155,22 @@ impl<'r> Case<'r> {
         self.kind.template.map(|path| super::pointer::pointer(path) + "/").unwrap_or_default()
     }
 
-    /// For `/mutate` the rules whose fix is turned on, for `/validate` all that are not off.
+    /// For `/mutate` the rules whose fix is turned on and is written here, to the workload or to its pods; for
+    /// `/validate` all that are not off.
     fn rules(&self) -> impl Iterator<Item = &'r Setting> + use<'_, 'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
-            Endpoint::Mutate => self.policy.fixes(setting.rule.meta().id),
+            Endpoint::Mutate => {
+                let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
+                self.policy.fixes(setting.rule.meta().id) && at_pod == self.kind.stands_for.is_some()
+            }
             Endpoint::Validate => setting.action != Action::Off,
         })
     }
 
     fn context<'c>(&'c self, object: &'c Value<'c>, facts: &'c Facts) -> Context<'c> {
-        Context::new(self.endpoint, self.operation, self.kind, object, facts, self.policy, &self.declined)
+        let declined = &self.declined;
+        Context::new(self.endpoint, self.operation, self.kind, object, facts, self.policy, declined)
+            .of_parent(self.parent)
     }
 
     /// Whether anything that a rollback would spare this template is found when nothing is known.
@@ -187,10 +204,23 @@ fn still_ours(kind: &Kind, policy: &Policy, old: &Value<'_>, new: &Value<'_>, cl
         && in_old.iter().zip(&in_new).all(|(before, after)| {
             let value = new.at(&after.path);
             let path: Vec<&str> = after.path.iter().map(String::as_str).collect();
-            value == old.at(&before.path) || value.is_null() || {
-                !after.default.is_null() && !author_set(new, kind, &path, &after.default)
+            match value {
+                value if value == old.at(&before.path) => true,
+                Value::Null => dropped(kind, new, after),
+                _ => !after.default.is_null() && !author_set(new, kind, &path, &after.default),
             }
         })
+}
+
+/// Whether a value that is absent was only left out. Where the API server fills in a default, or what the value
+/// belongs to is gone, the author chose another procedure: `Recreate`, blue-green, a `workloadRef` (TRAPS C06).
+fn dropped(kind: &Kind, new: &Value<'_>, place: &author::Claimed) -> bool {
+    let parent: &[String] = place.path.split_last().map_or(&[], |(_, parent)| parent);
+    place.default.is_null()
+        && match kind.template.filter(|_| place.in_template) {
+            Some(template) => new.at(template).as_object().is_some(),
+            None => new.at(parent).as_object().is_some(),
+        }
 }
 
 fn declined(object: &Value<'_>) -> Declined {

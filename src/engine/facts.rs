@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::NaiveDate;
+
 use super::neighbours::{Autoscaler, Budget, Claim, Labels, Service, Workload};
 use crate::config::Reference;
 
@@ -37,6 +39,17 @@ impl<T> Known<T> {
     }
 }
 
+impl<T> Known<Vec<T>> {
+    /// The things there are, none where they are known to be absent; `None` where nobody knows.
+    pub fn list(&self) -> Option<&[T]> {
+        match self {
+            Known::Known(items) => Some(items),
+            Known::Absent => Some(&[]),
+            Known::Unknown(_) => None,
+        }
+    }
+}
+
 /// Why a fact is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -52,6 +65,13 @@ pub enum Reason {
     TooMany,
     /// The policy does not allow to look (Secrets without `secrets: true`, or without client authentication).
     NotAllowed,
+}
+
+impl Reason {
+    /// Whether a look-up was made and failed; else there was none to make.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Reason::TimedOut | Reason::Forbidden | Reason::Failed | Reason::TooMany)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -161,12 +181,12 @@ pub struct Facts {
     pub autoscalers: Known<Vec<Autoscaler>>,
     /// Services of the namespace; an empty list where there is none.
     pub services: Known<Vec<Service>>,
-    /// Workloads of the namespace that nobody controls; an empty list where there is none.
+    /// Workloads of the namespace that no other workload stands for; an empty list where there is none.
     pub workloads: Known<Vec<Workload>>,
     /// PersistentVolumeClaims of the namespace; an empty list where there is none.
     pub claims: Known<Vec<Claim>>,
-    /// Today, UTC, as `YYYY-MM-DD`, for exceptions that expire; `None` where nobody said.
-    pub today: Option<String>,
+    /// Today, UTC, for exceptions that expire; `None` where nobody said: then none has.
+    pub today: Option<NaiveDate>,
 }
 
 /// What can be told of a ConfigMap or Secret without its content.

@@ -3,7 +3,7 @@
 use super::author;
 use super::case::Case;
 use super::document::Value;
-use super::facts::Facts;
+use super::facts::{Facts, Known, Reason};
 use super::finding::{Finding, Fix};
 use super::marker::{Claims, MARKER};
 use super::patch::{Patch, Unresolved};
@@ -29,11 +29,16 @@ struct Plan {
 pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     let mut verdict = Verdict::default();
     // A kind that cannot be patched, or whose operator would patch it back.
-    if !case.kind.mutable || is_controlled(case.object) || (case.kind.immutable && case.old.is_some()) {
+    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
+    if !case.kind.mutable || fought_over || (case.kind.immutable && case.old.is_some()) {
         return verdict;
     }
     verdict.rollback = case.is_rollback(facts);
     unknown_declined_rules(case, &mut verdict);
+    // Worth a count: while it lasts, changed configuration rolls nothing (TRAPS F12).
+    if facts.digests.values().filter_map(Known::unknown).any(Reason::is_failure) {
+        verdict.anomalies.push("config-lookup");
+    }
 
     let (findings, proven) = prove(case, facts);
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
@@ -103,6 +108,12 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             plan.fresh.push(fix);
         }
     }
+    // An entry for a value that is gone and is not written again says nothing.
+    claims.retain(|claim| {
+        author::places(case.object, case.kind, case.policy, claim).iter().any(|place| {
+            !case.object.at(&place.path).is_null() || plan.writes.iter().any(|(path, _)| *path == place.path)
+        })
+    });
     plan.claims = claims;
     plan
 }

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use chrono::NaiveDate;
+
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
 use super::fixing::warning;
+use super::kind::Kind;
 use super::message;
 use super::pointer::without_indices;
 use super::request::Request;
+use super::text::quoted;
 use super::verdict::{Judged, Verdict};
-use crate::policy::Enforcement;
+use crate::policy::{Enforcement, FixAt, Setting};
 
 /// The verdict of `/validate`: never a patch.
 pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdict {
@@ -21,16 +25,20 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         return verdict;
     }
     let old = case.old.map(|old| violations(&case.findings(old, facts))).unwrap_or_default();
-    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(old, case.object));
+    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
 
-    for finding in findings {
+    for mut finding in findings {
         let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
         let mended = finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
         let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
         let mut action = finding.cap.map_or(said, |cap| said.min(cap));
+        let exception = excepted(case, request, &mut finding, facts);
+        if exception.is_some() || (mended && at_pods(case, finding.rule)) {
+            action = action.min(Action::Audit);
+        }
         if spared || mended || case.policy.enforcement == Enforcement::Warn {
             action = action.min(Action::Warn);
         }
@@ -38,7 +46,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
             verdict.overridden = true;
             action = Action::Warn;
         }
-        verdict.findings.push(Judged { finding, action, old: known });
+        verdict.findings.push(Judged { finding, action, old: known, exception });
     }
     // Rules run in the order of their ids and look at an object in its order: the sort is stable.
     verdict.findings.sort_by_key(|judged| judged.finding.rule);
@@ -51,6 +59,25 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
+}
+
+/// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
+fn at_pods(case: &Case<'_>, rule: &str) -> bool {
+    case.policy.fix_at == FixAt::Pod && case.policy.setting(rule).is_some_and(Setting::fixes_pods)
+}
+
+/// The exception that bears this finding; one that expired is told in the finding and bears nothing.
+fn excepted(case: &Case<'_>, request: &Request<'_>, finding: &mut Finding, facts: &Facts) -> Option<String> {
+    let today = facts.today.unwrap_or(NaiveDate::MIN);
+    let (namespace, name, kind) = (&request.namespace, request.display_name(), case.kind.kind);
+    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, &name, today) {
+        return Some(exception.name.clone());
+    }
+    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, &name, today) {
+        let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
+        finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+    }
+    None
 }
 
 /// The ratchet's key: the rule, and the container's name or the place without indices.
@@ -75,8 +102,8 @@ fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
 }
 
 /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).
-fn only_scales_down_or_pauses(old: &Value<'_>, new: &Value<'_>) -> bool {
-    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(1);
+fn only_scales_down_or_pauses(kind: &Kind, old: &Value<'_>, new: &Value<'_>) -> bool {
+    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(kind.absent_replicas);
     let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
     let rest = |object: &Value<'_>| {
         let mut spec = object["spec"].to_static();

@@ -71,9 +71,9 @@ impl NoSleep {
             NoSleep::CrdWithoutSleep(Some(reason)) => {
                 format!("whether the CRD knows the sleep action: {reason}")
             }
-            NoSleep::NoGrace(grace) => format!("terminationGracePeriodSeconds {grace} runs no hook"),
+            NoSleep::NoGrace(grace) => format!("a terminationGracePeriodSeconds of {grace} runs no hook"),
             NoSleep::NoRoom { grace, drain } => {
-                format!("terminationGracePeriodSeconds {grace} leaves no room beside {drain} s to drain")
+                format!("a terminationGracePeriodSeconds of {grace} leaves no room beside {drain} s to drain")
             }
         })
     }

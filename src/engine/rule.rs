@@ -201,14 +201,14 @@ impl<R: Rule> AnyRule for Entry<R> {
 
     fn needs(&self, context: &Context<'_>, params: &AnyParams) -> Needs {
         match params.downcast_ref::<R::Params>() {
-            Some(params) if R::META.kinds.contains(&context.kind.kind) => R::needs(context, params),
+            Some(params) if R::META.kinds.contains(&context.kind.judged_as()) => R::needs(context, params),
             _ => Needs::default(),
         }
     }
 
     fn check(&self, context: &Context<'_>, params: &AnyParams, findings: &mut Vec<Finding>) {
         if let Some(params) = params.downcast_ref::<R::Params>()
-            && R::META.kinds.contains(&context.kind.kind)
+            && R::META.kinds.contains(&context.kind.judged_as())
         {
             R::check(context, params, findings);
         }

@@ -1,10 +1,10 @@
 //! What is judged at all: everything else is let through before anything else is looked at.
 
 use super::document::Value;
-use super::kind::Kind;
+use super::kind::{self, Kind};
 use super::marker::OWN_PREFIX;
-use super::request::{Operation, Request};
-use crate::policy::Policy;
+use super::request::{Endpoint, Operation, Request};
+use crate::policy::{FixAt, Policy};
 
 /// Whether a request is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +16,17 @@ pub enum Scope {
 }
 
 /// Whether this request is judged.
-pub fn scope(policy: &Policy, request: &Request<'_>) -> Scope {
-    if !matches!(request.operation, Operation::Create | Operation::Update) || !request.sub_resource.is_empty() {
+pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scope {
+    if !matches!(request.operation, Operation::Create | Operation::Update) {
         return Scope::Pass(None);
     }
-    let Some(kind) = request.known_kind() else { return Scope::Pass(Some("unknown-kind")) };
+    let Some(kind) = request.known_kind().filter(|kind| kind.sub_resource == request.sub_resource) else {
+        return Scope::Pass(request.sub_resource.is_empty().then_some("unknown-kind"));
+    };
+    // A Scale is judged where we know what it scales (TRAPS A15); no other subresource is looked at (A14).
+    if !kind.sub_resource.is_empty() && !request.parent().is_some_and(|parent| parent.scales) {
+        return Scope::Pass(None);
+    }
     if policy.exempts(&request.namespace, &request.user) {
         return Scope::Pass(None);
     }
@@ -31,8 +37,16 @@ pub fn scope(policy: &Policy, request: &Request<'_>) -> Scope {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return Scope::Pass(None);
     }
+    // What has no pod template is judged by its spec: a status or a label is nothing new (TRAPS G09).
+    let same_spec = || request.old_object.as_ref().is_some_and(|old| old["spec"] == object["spec"]);
+    if kind.template.is_none() && request.operation == Operation::Update && same_spec() {
+        return Scope::Pass(None);
+    }
     if kind.kind == "Pod" && is_mirror(object, request) {
         return Scope::Pass(None);
+    }
+    if let Some(row) = stand_in(endpoint, policy, request, object) {
+        return Scope::Judge(row);
     }
     if built_in_controller(object, kind) {
         return Scope::Pass((kind.kind == "Pod").then_some("owned-pod"));
@@ -58,8 +72,15 @@ fn controller<'a>(object: &'a Value<'_>) -> Option<(&'a str, &'a str)> {
     Some((group, owner["kind"].as_str()?))
 }
 
+/// The row for a Pod that is fixed in its workload's stead.
+fn stand_in(endpoint: Endpoint, policy: &Policy, request: &Request<'_>, object: &Value<'_>) -> Option<&'static Kind> {
+    let asked = endpoint == Endpoint::Mutate && request.operation == Operation::Create;
+    let (group, kind) = controller(object).filter(|_| asked && policy.fix_at == FixAt::Pod && request.kind == "Pod")?;
+    kind::stand_in(group, kind)
+}
+
 /// Whether a built-in controller made it from a template that was judged (TRAPS B10, C16).
-fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
+pub fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
     controller(object).is_some_and(|owner| kind.built_in_owners.contains(&owner))
 }
 
@@ -95,3 +116,6 @@ fn only_our_annotations_differ(request: &Request<'_>) -> bool {
     };
     without_ours(object) == without_ours(old)
 }
+
+#[cfg(test)]
+mod tests;

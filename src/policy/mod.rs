@@ -29,6 +29,7 @@ pub use store::Store;
 use compile::Catalogue;
 
 use crate::engine::finding::Action;
+use crate::engine::ownership::Place as ManagedPlace;
 use crate::engine::request::User;
 use crate::engine::rule::{AnyParams, AnyRule, InvalidParam, Rule};
 use crate::rules;
@@ -65,6 +66,17 @@ pub struct Setting {
     pub fix: bool,
     /// Its parameters.
     pub params: AnyParams,
+}
+
+impl Setting {
+    /// Whether its fix can be written to a Pod in its workload's stead: it writes nothing but a pod's spec.
+    pub fn fixes_pods(&self) -> bool {
+        let managed = self.rule.managed(&self.params);
+        !managed.is_empty()
+            && managed
+                .iter()
+                .all(|managed| matches!(managed.place, ManagedPlace::Container(_) | ManagedPlace::PodSpec(_)))
+    }
 }
 
 /// A compiled policy. Immutable: a reload makes a new one.

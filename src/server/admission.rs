@@ -16,7 +16,7 @@ use super::body::{self, BodyError, Received};
 use super::deadline::Deadline;
 use super::metrics::{Counted, Decision};
 use super::record::{self, Circumstances};
-use super::{App, repeats};
+use super::{App, policy_review, repeats};
 use crate::engine::finding::Action;
 use crate::engine::request::{Endpoint, Operation, Request};
 use crate::engine::verdict::Verdict;
@@ -179,9 +179,10 @@ async fn judge(
     let (version, uid, converted_from) = (review.version, review.uid.clone(), review.converted_from());
     let request = review.into_request(config.own_user.as_deref())?;
     let own_namespace = config.own_namespace.as_ref().is_some_and(|own| *own == request.namespace);
-    let verdict = match own_namespace {
-        true => Verdict { out_of_scope: true, ..Verdict::default() },
-        false => config.decider.decide(policy, endpoint, &request, deadline).await,
+    let verdict = match policy_review::verdict(app, endpoint, &request) {
+        Some(verdict) => verdict,
+        None if own_namespace => Verdict { out_of_scope: true, ..Verdict::default() },
+        None => config.decider.decide(policy, endpoint, &request, deadline).await,
     };
     let denial = verdict.denial.as_deref().filter(|_| endpoint == Endpoint::Validate);
     let patch = patch(endpoint, request.operation, &verdict);

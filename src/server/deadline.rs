@@ -30,8 +30,8 @@ impl Deadline {
     }
 }
 
-/// `timeout` of a query; `None` where it is absent or cannot be read, for it is only a hint. A duration has no character
-/// that a URL would escape.
+/// `timeout` of a query; `None` where it is absent or cannot be read, for it is only a hint. A duration has no
+/// character that a URL would escape.
 fn timeout(query: &str) -> Option<Duration> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
     parse_duration(value).filter(|timeout| !timeout.is_zero())

@@ -13,6 +13,7 @@ pub mod lines;
 pub mod listen;
 pub mod metrics;
 pub mod mint;
+mod policy_review;
 pub mod record;
 pub mod repeats;
 pub mod tls;
@@ -88,8 +89,10 @@ pub struct Config {
     pub drain: Drain,
     /// Name of our own ServiceAccount, `system:serviceaccount:NAMESPACE:NAME`.
     pub own_user: Option<String>,
-    /// Namespace that we run in: nothing in it is judged (TRAPS I01).
+    /// Namespace that we run in: nothing in it is judged (TRAPS I01), but for our own policy.
     pub own_namespace: Option<String>,
+    /// Namespace and name of the ConfigMap that holds our policy.
+    pub policy_config_map: Option<(String, String)>,
 }
 
 /// The server's state, shared by all requests.

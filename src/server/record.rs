@@ -81,6 +81,9 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         if judged.old {
             out.push_str(",\"old\":true");
         }
+        if let Some(exception) = &judged.exception {
+            member(&mut out, "exception", exception);
+        }
         out.push('}');
     }
     out.push(']');
@@ -99,6 +102,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     member(&mut out, "group", &request.group);
     member(&mut out, "kind", &request.kind);
     if !request.sub_resource.is_empty() {
+        member(&mut out, "resource", &request.resource.plural);
         member(&mut out, "subResource", &request.sub_resource);
     }
     if let Some(asked) = &about.converted_from {
@@ -211,7 +215,7 @@ mod tests {
     use super::*;
     use crate::engine::document::Value;
     use crate::engine::finding::Finding;
-    use crate::engine::request::{Operation, User};
+    use crate::engine::request::{Operation, Resource, User};
     use crate::engine::verdict::Judged;
 
     fn request(object: &str) -> Request<'_> {
@@ -219,6 +223,7 @@ mod tests {
             operation: Operation::Update,
             group: "apps".into(),
             kind: "Deployment".into(),
+            resource: Resource { group: "apps".into(), plural: "deployments".into() },
             sub_resource: String::new(),
             namespace: "shop".into(),
             name: String::new(),
@@ -247,7 +252,12 @@ mod tests {
     fn k08_a_record_has_exactly_these_fields() {
         let finding = Finding::new("mutable-image-tag", "/spec/template/spec/containers/0/image", "value hunter2");
         let verdict = Verdict {
-            findings: vec![Judged { finding: finding.container("app"), action: Action::Deny, old: false }],
+            findings: vec![Judged {
+                finding: finding.container("app"),
+                action: Action::Deny,
+                old: false,
+                exception: None,
+            }],
             denial: Some("hunter2".into()),
             ..Verdict::default()
         };

@@ -1,4 +1,6 @@
 //! The server: the real router over real TLS, the real binary, and a fake API server behind it.
 
 mod cluster;
+mod harness;
+mod policy;
 mod traps;

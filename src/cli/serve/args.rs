@@ -30,7 +30,10 @@ pub struct Args {
     #[arg(long, env = "PLIMSOLL_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// How often the certificate's files are looked at
-    #[arg(long, env = "PLIMSOLL_TLS_RELOAD_INTERVAL", default_value = "30s", value_parser = duration, value_name = "DURATION")]
+    #[arg(
+        long, env = "PLIMSOLL_TLS_RELOAD_INTERVAL", default_value = "30s",
+        value_parser = duration, value_name = "DURATION"
+    )]
     pub tls_reload_interval: Duration,
     /// Standalone: where ca.crt, tls.crt and tls.key of the certificate made at start go
     #[arg(long, env = "PLIMSOLL_TLS_DIR", default_value = "plimsoll-tls", value_name = "DIR")]
@@ -87,13 +90,19 @@ pub struct Args {
     #[arg(long, env = "PLIMSOLL_MAX_REQUESTS_PER_CONNECTION", default_value_t = 1000, value_name = "NUMBER")]
     max_requests_per_connection: u64,
     /// Idle time after which a connection is closed; more than the API server's own 90 s
-    #[arg(long, env = "PLIMSOLL_IDLE_TIMEOUT", default_value = "120s", value_parser = duration, value_name = "DURATION")]
+    #[arg(
+        long, env = "PLIMSOLL_IDLE_TIMEOUT", default_value = "120s",
+        value_parser = duration, value_name = "DURATION"
+    )]
     idle_timeout: Duration,
     /// How long to go on accepting after SIGTERM, while not ready any more
     #[arg(long, env = "PLIMSOLL_DRAIN_DELAY", default_value = "15s", value_parser = duration, value_name = "DURATION")]
     pub drain_delay: Duration,
     /// How long requests under way may then take
-    #[arg(long, env = "PLIMSOLL_DRAIN_TIMEOUT", default_value = "10s", value_parser = duration, value_name = "DURATION")]
+    #[arg(
+        long, env = "PLIMSOLL_DRAIN_TIMEOUT", default_value = "10s",
+        value_parser = duration, value_name = "DURATION"
+    )]
     drain_timeout: Duration,
 
     /// auto: text on a terminal, JSON otherwise

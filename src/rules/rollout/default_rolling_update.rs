@@ -193,10 +193,7 @@ impl Rule for DefaultRollingUpdate {
             false => format!("absent, which means {}", rolling.now.max_unavailable),
         };
         let replicas = count(*replicas);
-        let message = match down {
-            0 => format!("maxUnavailable is {default}: it takes none of {replicas} down, but will when there are more"),
-            down => format!("{down} of {replicas} may be down during every rollout: maxUnavailable is {default}"),
-        };
+        let cost = format!("{down} of {replicas} may be down during every rollout");
         let at = pointer(&rolling.path(MAX_UNAVAILABLE));
         match &rolling.no_room {
             // Nobody is down and nothing is written: nothing to say.
@@ -216,6 +213,12 @@ impl Rule for DefaultRollingUpdate {
                 });
             }
             None => {
+                let message = match down {
+                    0 => format!(
+                        "maxUnavailable is {default}: it takes none of {replicas} down, but will when there are more"
+                    ),
+                    _ => format!("{cost}: maxUnavailable is {default}"),
+                };
                 let finding = Finding::new(Self::META.id, at, message).mend(rolling.yaml(&writes));
                 let finding = finding.fix(Some(fix(rolling, &writes, &default)));
                 findings.push(if down == 0 { finding.at_most(Action::Audit) } else { finding });

@@ -100,7 +100,7 @@ impl MissingPreStop {
     }
 
     fn looks_at(context: &Context<'_>, template: &Template<'_>, params: &Params) -> bool {
-        Self::META.kinds.contains(&context.kind.kind)
+        Self::META.kinds.contains(&context.kind.judged_as())
             && template.restarts_always()
             && (!context.kind.per_node || params.daemon_sets)
     }
@@ -162,7 +162,7 @@ impl Rule for MissingPreStop {
             let why = plan.as_ref().err().and_then(|why| why.says());
             let why = why.map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
             let message = format!(
-                "container {} has no preStop hook{why}: it gets SIGTERM while requests still reach it",
+                "container {} has no preStop hook{why}: it gets SIGTERM while load balancers still send it requests",
                 quoted(name)
             );
             let mut finding = Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop"]), message)

@@ -60,8 +60,9 @@ pub fn asks_only_about_what_it_names() {
             let rules = entry["rules"].as_array().unwrap();
             let resources: Vec<&str> = rules.iter().flat_map(|rule| strings(&rule["resources"])).collect();
             let pods = resources.contains(&"pods");
-            assert_eq!(entry["failurePolicy"], if pods { "Ignore" } else { "Fail" }, "{name}");
-            assert!(!pods || resources == ["pods"], "{name}: pods share an entry: {resources:?}");
+            let services = resources.contains(&"services");
+            assert_eq!(entry["failurePolicy"], if pods || services { "Ignore" } else { "Fail" }, "{name}");
+            assert!(!(pods || services) || resources.len() == 1, "{name}: what must never wait shares: {resources:?}");
             for rule in rules {
                 let operations = strings(&rule["operations"]);
                 let expected: &[&str] = if pods { &["CREATE"] } else { &["CREATE", "UPDATE"] };
@@ -88,11 +89,14 @@ pub fn asks_only_about_what_it_names() {
         [
             "/mutate: deployments statefulsets daemonsets",
             "/mutate: rollouts",
+            "/mutate: poddisruptionbudgets",
             "/validate: deployments statefulsets daemonsets",
             "/validate: rollouts",
             "/validate: replicasets replicationcontrollers",
             "/validate: jobs cronjobs",
             "/validate: poddisruptionbudgets",
+            "/validate: horizontalpodautoscalers",
+            "/validate: services",
             "/validate: pods",
         ]
     );
@@ -179,6 +183,19 @@ pub fn the_service_account_may_read_what_the_server_needs_and_no_more() {
         (&case.namespace, "watch", "resourcequotas", "yes"),
         (&case.namespace, "watch", "limitranges", "yes"),
         (&case.namespace, "watch", "namespaces", "yes"),
+        (&case.namespace, "get", "namespaces", "yes"),
+        (&case.namespace, "watch", "poddisruptionbudgets.policy", "yes"),
+        (&case.namespace, "watch", "horizontalpodautoscalers.autoscaling", "yes"),
+        (&case.namespace, "watch", "services", "yes"),
+        (&case.namespace, "watch", "persistentvolumeclaims", "yes"),
+        (&case.namespace, "watch", "deployments.apps", "yes"),
+        (&case.namespace, "watch", "statefulsets.apps", "yes"),
+        (&case.namespace, "watch", "daemonsets.apps", "yes"),
+        (&case.namespace, "watch", "replicasets.apps", "yes"),
+        (&case.namespace, "get", "services", "no"),
+        (&case.namespace, "list", "pods", "no"),
+        (&case.namespace, "get", "customresourcedefinitions.apiextensions.k8s.io/rollouts.argoproj.io", "yes"),
+        (&case.namespace, "list", "customresourcedefinitions.apiextensions.k8s.io", "no"),
         (&case.namespace, "list", "replicasets.apps", "yes"),
         (&case.namespace, "list", "controllerrevisions.apps", "yes"),
         (&case.namespace, "get", "secrets", "no"),

@@ -76,7 +76,8 @@ pub fn a_broken_policy_changes_nothing() {
     assert_eq!(hash(&case), before);
     // Whoever wrote it can see it where they wrote it.
     let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
-    let column = "jsonpath={range .items[?(@.reason=='InvalidPolicy')]}{.regarding.kind}/{.regarding.name}: {.note}{end}";
+    let column =
+        "jsonpath={range .items[?(@.reason=='InvalidPolicy')]}{.regarding.kind}/{.regarding.name}: {.note}{end}";
     case.wait("an Event on the ConfigMap", || {
         let note = kubectl.try_ok(&["get", "events.events.k8s.io", "-o", column])?;
         let expected = format!("ConfigMap/{RELEASE}-policy: ");

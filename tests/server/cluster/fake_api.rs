@@ -30,6 +30,8 @@ struct Shared {
     answers: HashMap<String, Answer>,
     /// Path and query of each request so far.
     seen: Vec<String>,
+    /// What the last request for a path accepts.
+    accepted: HashMap<String, String>,
     running: usize,
     most_running: usize,
 }
@@ -42,7 +44,8 @@ pub struct FakeApi {
 }
 
 impl FakeApi {
-    /// A server that answers these paths and 404 to all others. A path that ends in `?watch` is for watches of it.
+    /// A server that answers these paths and 404 to all others. A path that ends in `?watch` is for watches of it,
+    /// one that ends in `?continue=TOKEN` for a further page.
     pub async fn start(answers: &[(&str, Answer)]) -> FakeApi {
         let answers = answers.iter().map(|(path, answer)| ((*path).to_owned(), answer.clone())).collect();
         let shared = Arc::new(Mutex::new(Shared { answers, ..Shared::default() }));
@@ -69,6 +72,11 @@ impl FakeApi {
         shared.seen.iter().filter(|seen| seen.contains(text)).cloned().collect()
     }
 
+    /// The `Accept` header of the last list or watch (`?watch`) of this path.
+    pub fn accepted(&self, path: &str) -> Option<String> {
+        self.shared.lock().unwrap().accepted.get(path).cloned()
+    }
+
     /// Most requests for ConfigMaps that were ever waiting at the same time.
     pub fn most_running(&self) -> usize {
         self.shared.lock().unwrap().most_running
@@ -83,12 +91,19 @@ impl Drop for FakeApi {
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
     let uri = request.uri();
-    let watch = uri.query().unwrap_or_default().contains("watch=true");
-    let path = format!("{}{}", uri.path(), if watch { "?watch" } else { "" });
+    let query = uri.query().unwrap_or_default();
+    let page = query.split('&').find(|pair| pair.starts_with("continue="));
+    let path = match page {
+        Some(page) => format!("{}?{page}", uri.path()),
+        None if query.contains("watch=true") => format!("{}?watch", uri.path()),
+        None => uri.path().to_owned(),
+    };
     let counted = path.contains("configmaps");
     let answer = {
         let mut shared = shared.lock().unwrap();
         shared.seen.push(uri.to_string());
+        let accept = request.headers().get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        shared.accepted.insert(path.clone(), accept.unwrap_or_default().to_owned());
         shared.running += usize::from(counted);
         shared.most_running = shared.most_running.max(shared.running);
         shared.answers.get(&path).cloned().unwrap_or(Answer::Code(404))

@@ -294,7 +294,7 @@ fn b12_no_sleep_on_servers_that_drop_it() {
     assert!(!answer.patch().to_string().contains("lifecycle"));
     let expected = "[missing-pre-stop] /spec/template/spec/containers/0/lifecycle/preStop: container \"c\" has no preStop \
                     hook (nothing is added: native sleep needs Kubernetes ≥ 1.30, this server is 1.28): it gets SIGTERM \
-                    while requests still reach it";
+                    while load balancers still send it requ…";
     assert!(answer.warnings.iter().any(|warning| warning == expected), "{:?}", answer.warnings);
     // In the same words from the other webhook, so that the API server shows it once.
     assert!(world.create(&object).validate().warnings.iter().any(|warning| warning == expected));

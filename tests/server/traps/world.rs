@@ -11,9 +11,13 @@ use plimsoll::config::digest::{Content, DigestKey};
 use plimsoll::config::{Reference, Source};
 use plimsoll::engine::facts::{Facts, Known, Needs, Quota, Reason, Revision, ServerVersion};
 use plimsoll::engine::finding::Action;
+use plimsoll::engine::neighbours::Labels;
+use plimsoll::policy::Policy;
 use serde_json::{Map, Value, json};
 
-use super::door::Door;
+pub use super::answer::{Answer, digest_in, same_operations};
+pub use crate::harness::yaml;
+use crate::harness::{self, Server};
 
 /// Policy P0 of the catalogue.
 const P0: &str = include_str!("../p0.yaml");
@@ -25,7 +29,7 @@ const NAMESPACE: &str = "team-a";
 pub struct World {
     policy: Value,
     cluster: Cluster,
-    door: std::sync::OnceLock<Door>,
+    server: std::sync::OnceLock<Server>,
 }
 
 /// What is there beside the object under review.
@@ -36,6 +40,7 @@ pub struct Cluster {
     quotas: Known<Vec<Quota>>,
     limit_range: Known<()>,
     revisions: Known<Vec<Revision>>,
+    namespace_labels: Known<Labels>,
     contents: BTreeMap<(Source, String), Known<BTreeMap<String, String>>>,
 }
 
@@ -49,9 +54,10 @@ impl World {
             quotas: Known::Absent,
             limit_range: Known::Absent,
             revisions: Known::Absent,
+            namespace_labels: Known::Known(Labels::new()),
             contents: BTreeMap::new(),
         };
-        World { policy: yaml(P0), cluster, door: std::sync::OnceLock::new() }.config("cfg", "first")
+        World { policy: yaml(P0), cluster, server: std::sync::OnceLock::new() }.config("cfg", "first")
     }
 
     /// Version of the API server, `1.28` or `unknown`.
@@ -157,6 +163,26 @@ impl World {
         self
     }
 
+    /// More members of the policy's `spec`.
+    pub fn spec(mut self, members: Value) -> World {
+        for (name, value) in members.as_object().expect("members") {
+            self.policy["spec"][name] = value.clone();
+        }
+        self
+    }
+
+    /// A label of the request's namespace.
+    pub fn namespace_label(mut self, key: &str, value: &str) -> World {
+        self.cluster.namespace_labels = Known::Known([(key.to_owned(), value.to_owned())].into());
+        self
+    }
+
+    /// The namespace's labels cannot be looked up.
+    pub fn namespace_labels_unknown(mut self) -> World {
+        self.cluster.namespace_labels = Known::Unknown(Reason::Failed);
+        self
+    }
+
     /// `spec.enforcement` of the policy.
     pub fn enforcement(mut self, enforcement: &str) -> World {
         self.policy["spec"]["enforcement"] = json!(enforcement);
@@ -218,7 +244,7 @@ impl World {
     /// A counter's or gauge's value; 0 where there is no such sample.
     pub fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let labels: BTreeSet<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-        let text = self.door().metrics();
+        let (_, text) = self.server().admin("/metrics");
         let sample = text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;
             let (found, set) =
@@ -229,19 +255,17 @@ impl World {
         sample.unwrap_or(0.0) as u64
     }
 
-    fn door(&self) -> &Door {
-        self.door.get_or_init(|| Door::open(&self.policy(), Arc::new(self.cluster.clone())))
+    fn server(&self) -> &Server {
+        self.server.get_or_init(|| {
+            let policy = Policy::parse(&self.policy()).unwrap_or_else(|error| panic!("{error}"));
+            Server::asking(policy, Arc::new(self.cluster.clone()))
+        })
     }
 }
 
-/// The object with the patch applied, which must succeed.
+/// The object with the patch applied, if there is one.
 pub fn apply(object: &Value, patch: Option<&Value>) -> Value {
-    let mut object = object.clone();
-    if let Some(patch) = patch {
-        let operations: json_patch::Patch = serde_json::from_value(patch.clone()).expect("a JSON Patch");
-        json_patch::patch(&mut object, &operations).unwrap_or_else(|error| panic!("{error}: {patch:#}"));
-    }
-    object
+    patch.map_or_else(|| object.clone(), |patch| harness::apply(patch, object))
 }
 
 fn text_map(members: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -287,6 +311,9 @@ impl FactSource for Cluster {
         if needs.revisions.is_some() {
             facts.revisions = self.revisions.clone();
         }
+        if needs.namespace_labels {
+            facts.namespace_labels = self.namespace_labels.clone();
+        }
         for reference in needs.digests {
             let digest = self.digest(namespace, &reference);
             facts.digests.insert(reference, digest);
@@ -331,8 +358,8 @@ impl Asked<'_> {
     }
 
     fn ask(&self, path: &str) -> Answer {
-        let (status, body) = self.world.door().post(path, &self.review.to_string());
-        let review: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{status} {error}: {body}"));
+        let reply = self.world.server().connect().post(path, &self.review);
+        let (status, review) = (reply.status, reply.json);
         let response = &review["response"];
         assert_eq!(response["uid"], self.review["request"]["uid"], "{review}");
         let strings =
@@ -367,99 +394,7 @@ fn decode(response: &Value) -> Option<Value> {
     }
 }
 
-/// What came back.
-#[derive(Debug)]
-pub struct Answer {
-    /// HTTP status.
-    pub status: u16,
-    /// `response.allowed`.
-    pub allowed: bool,
-    /// `response.status.code`.
-    pub code: Option<u64>,
-    /// `response.status.message`, empty where there is none.
-    pub message: String,
-    /// `response.warnings`.
-    pub warnings: Vec<String>,
-    /// The decoded patch.
-    pub patch: Option<Value>,
-    /// `response.auditAnnotations`.
-    pub audit: Map<String, Value>,
-}
-
-impl Answer {
-    /// The patch, which must be there.
-    pub fn patch(&self) -> Value {
-        self.patch.clone().unwrap_or_else(|| panic!("no patch: {self:?}"))
-    }
-
-    /// Whether some warning holds all of these texts.
-    pub fn warns(&self, texts: &[&str]) -> bool {
-        self.warnings.iter().any(|warning| texts.iter().all(|text| warning.contains(text)))
-    }
-
-    /// Whether the patch writes at or below this pointer.
-    pub fn writes(&self, pointer: &str) -> bool {
-        let operations = self.patch.as_ref().and_then(Value::as_array).into_iter().flatten();
-        let paths = operations.filter_map(|operation| operation["path"].as_str());
-        paths.into_iter().any(|path| path == pointer || path.starts_with(&format!("{pointer}/")))
-    }
-
-    /// Allowed, nothing changed, nothing said.
-    pub fn is_silent(&self) -> bool {
-        self.status == 200 && self.allowed && self.patch.is_none() && self.warnings.is_empty()
-    }
-
-    /// Denied the way the API server takes for a denial.
-    pub fn denied(&self) -> bool {
-        self.status == 200 && !self.allowed && self.code == Some(403) && !self.message.is_empty()
-    }
-}
-
-/// YAML as the API server would send it.
-pub fn yaml(text: &str) -> Value {
-    serde_saphyr::from_str(text).expect("YAML")
-}
-
 /// The first regular container of the template.
 pub fn container(object: &mut Value) -> &mut Map<String, Value> {
     object["spec"]["template"]["spec"]["containers"][0].as_object_mut().expect("a container")
-}
-
-/// Asserts that the patch has exactly these operations; the order of independent ones is free, and what makes a parent
-/// comes first.
-pub fn same_operations(patch: &Value, expected: &Value) {
-    let sorted = |patch: &Value| {
-        let mut operations = patch.as_array().expect("a list of operations").clone();
-        operations.sort_by_key(|operation| operation["path"].to_string());
-        Value::Array(operations)
-    };
-    let (got, wanted) = (sorted(patch), sorted(expected));
-    if got != wanted {
-        let (got, wanted) = (format!("{got:#}"), format!("{wanted:#}"));
-        let diff = similar::TextDiff::from_lines(&wanted, &got);
-        panic!("\n{}", diff.unified_diff().header("expected", "patch").context_radius(50));
-    }
-    let paths: Vec<&str> = patch.as_array().into_iter().flatten().filter_map(|it| it["path"].as_str()).collect();
-    for (index, path) in paths.iter().enumerate() {
-        let child = paths[..index].iter().find(|earlier| earlier.starts_with(&format!("{path}/")));
-        assert_eq!(child, None, "comes before its parent {path}");
-    }
-}
-
-/// The one digest in the patch: 64 hex digits.
-pub fn digest_in(patch: &Value) -> String {
-    let mut digests = Vec::new();
-    collect_digests(patch, &mut digests);
-    assert_eq!(digests.len(), 1, "one digest: {patch:#}");
-    digests.remove(0)
-}
-
-fn collect_digests(value: &Value, digests: &mut Vec<String>) {
-    let hex = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    match value {
-        Value::String(text) if hex(text) => digests.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect_digests(item, digests)),
-        Value::Object(members) => members.values().for_each(|member| collect_digests(member, digests)),
-        _ => {}
-    }
 }
