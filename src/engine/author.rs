@@ -57,6 +57,23 @@ fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, containe
     Some(Claimed { path, default: default.unwrap_or(Value::Null), in_template })
 }
 
+/// What the API server fills into a probe (`SetDefaults_Probe` in `pkg/apis/core/v1/defaults.go`).
+const PROBE_DEFAULTS: [(&str, i64); 4] =
+    [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)];
+
+/// Whether `held` is what became of `written`: the same value, or with the API server's defaults besides, as a probe
+/// of ours comes back (TRAPS B06, D01).
+pub fn holds(held: &Value<'_>, written: &Value<'_>) -> bool {
+    let default = |name: &str, value: &Value<'_>| {
+        PROBE_DEFAULTS.iter().any(|(known, number)| *known == name && value.as_i64() == Some(*number))
+    };
+    held == written
+        || held.as_object().is_some()
+            && written.members().next().is_some()
+            && written.members().all(|(name, value)| held.get(name) == value)
+            && held.members().all(|(name, value)| !written.get(name).is_null() || default(name, value))
+}
+
 /// Claims that hold without a marker entry: what stands under our own annotation keys in the template.
 pub fn implied(object: &Value<'_>, kind: &Kind, policy: &Policy) -> Claims {
     let mut claims = Claims::default();

@@ -72,14 +72,20 @@ fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
         let before = claims.clone();
         claims.retain(|claim| {
             implied.contains(claim)
-                || findings.iter().filter_map(|finding| finding.fix.as_ref()).any(|fix| {
-                    fix.claim == *claim && fix.writes.iter().all(|(path, value)| case.object.at(path) == value)
-                })
+                || findings
+                    .iter()
+                    .filter_map(|finding| finding.fix.as_ref())
+                    .any(|fix| fix.claim == *claim && is_in_place(case, fix))
         });
         if claims == before {
             return (findings, claims);
         }
     }
+}
+
+/// Whether the object already holds what this fix writes.
+fn is_in_place(case: &Case<'_>, fix: &Fix) -> bool {
+    fix.writes.iter().all(|(path, value)| author::holds(case.object.at(path), value))
 }
 
 /// New fixes: on CREATE, and where the author changed the template.
@@ -96,10 +102,9 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
         }
     }
     for fix in findings.into_iter().filter_map(|finding| finding.fix) {
-        let changes = fix.writes.iter().any(|(path, value)| case.object.at(path) != value);
-        plan.writes.extend(fix.writes.iter().cloned());
         claims.insert(&fix.claim);
-        if changes {
+        if !is_in_place(case, &fix) {
+            plan.writes.extend(fix.writes.iter().cloned());
             plan.fresh.push(fix);
         }
     }
@@ -122,7 +127,7 @@ fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Clai
     let renewed = findings.into_iter().filter_map(|finding| finding.fix);
     let fresh: Vec<Fix> = renewed
         .filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim))
-        .filter(|fix| fix.writes.iter().any(|(path, value)| case.object.at(path) != value))
+        .filter(|fix| !is_in_place(case, fix))
         .collect();
     let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values(case, claim)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
@@ -153,7 +158,7 @@ fn tell_what_stays(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict)
                 Value::Null => case.old.map_or(&Value::Null, |old| old.at(path)),
                 held => held,
             };
-            !held.is_null() && held != value
+            !held.is_null() && !author::holds(held, value)
         });
         if differs {
             verdict.warnings.push(format!("[{}] {says}", fix.rule()));

@@ -67,11 +67,9 @@ impl NoSleep {
             NoSleep::ServerUnknown(reason) => {
                 format!("native sleep needs Kubernetes ≥ {SLEEP_SINCE}, this server's version is unknown ({reason})")
             }
-            NoSleep::CrdWithoutSleep(None) => {
-                "the installed CRD of this kind does not know the sleep action".to_owned()
-            }
+            NoSleep::CrdWithoutSleep(None) => "the CRD of this kind does not know the sleep action".to_owned(),
             NoSleep::CrdWithoutSleep(Some(reason)) => {
-                format!("whether the CRD of this kind knows the sleep action is unknown ({reason})")
+                format!("whether the CRD knows the sleep action: {reason}")
             }
             NoSleep::NoGrace(grace) => format!("a terminationGracePeriodSeconds of {grace} runs no hook"),
             NoSleep::NoRoom { grace, drain } => {

@@ -78,15 +78,10 @@ impl NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoRoom::AntiAffinity => {
-                f.write_str("the required podAntiAffinity may leave no node for one pod more while the old ones run")
-            }
+            NoRoom::AntiAffinity => f.write_str("required podAntiAffinity may leave no node for an extra pod"),
             NoRoom::Spread(key) => {
                 let key = quoted(key);
-                write!(
-                    f,
-                    "the topology spread on {key} (whenUnsatisfiable: DoNotSchedule) may leave no node for one pod more"
-                )
+                write!(f, "a DoNotSchedule spread on {key} may leave no node for an extra pod")
             }
             NoRoom::HostPort(port) => write!(f, "hostPort {port} is taken on a node until the old pod there is gone"),
             NoRoom::HostNetwork => {
@@ -94,14 +89,14 @@ impl fmt::Display for NoRoom {
             }
             NoRoom::Claim(name) => {
                 let name = quoted(name);
-                write!(f, "the PersistentVolumeClaim {name} may be held by the old pod's node until that pod is gone")
+                write!(f, "the old pod's node may hold PersistentVolumeClaim {name} until that pod is gone")
             }
             NoRoom::Quota(name) => {
                 let name = quoted(name);
-                write!(f, "ResourceQuota {name} limits pods, cpu or memory and may have no room for one pod more")
+                write!(f, "ResourceQuota {name} on pods, cpu or memory may have no room for an extra pod")
             }
             NoRoom::QuotaUnknown(reason) => {
-                write!(f, "a ResourceQuota may have no room for one pod more (quotas of the namespace: {reason})")
+                write!(f, "a ResourceQuota may have no room for an extra pod (quotas: {reason})")
             }
         }
     }

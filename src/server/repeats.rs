@@ -48,12 +48,13 @@ impl Repeats {
     }
 }
 
-/// What makes two denied records equal: webhook, rules, kind, namespace, and the object's controller, generateName or
-/// name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
+/// What makes two denied records equal: webhook, user, rules, kind, namespace, and the object's controller, generateName
+/// or name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
 /// that a rehearsal never hides the real thing.
 pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (endpoint, request.dry_run, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
+    (endpoint, request.dry_run, &request.user.name, &request.group, &request.kind, &request.namespace)
+        .hash(&mut hasher);
     // Two workloads of one name may be scaled.
     (&request.resource.group, &request.resource.plural, &request.sub_resource).hash(&mut hasher);
     for judged in &verdict.findings {

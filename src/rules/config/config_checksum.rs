@@ -187,11 +187,20 @@ impl Rule for ConfigChecksum {
         }
         let digests: Vec<(Reference, Known<String>)> =
             references.iter().map(|reference| (reference.clone(), context.facts.digest(reference))).collect();
+        // Often only the order of an apply; if nobody makes it, no pod starts (TRAPS F03).
+        let absent = |(reference, digest): &(Reference, Known<String>)| {
+            (!reference.optional && *digest == Known::Absent).then(|| reference.clone())
+        };
+        let absent: Vec<Reference> = digests.iter().filter_map(absent).collect();
+        let absent = match absent[..] {
+            [] => String::new(),
+            _ => format!(" (not there yet: {})", list(&absent)),
+        };
         findings.push(match combine(&digests) {
             Ok(digest) => Finding::new(Self::META.id, pointer, message).fix(Some(Fix {
                 claim: Self::META.id.to_owned(),
                 writes: vec![(template.path(&below), Value::from(digest))],
-                says: format!("added a digest over {listed} to the pod template"),
+                says: format!("wrote the digest of {listed} into the pod template{absent}"),
                 kept_says: Some(format!(
                     "config changed since last rollout ({listed}): running pods may hold old values"
                 )),

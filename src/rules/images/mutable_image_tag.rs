@@ -131,7 +131,7 @@ fn judge(container: Container<'_>, params: &Params) -> Option<Finding> {
         _ => format!(
             "container {subject}: image {image_text}{} can change under the same name, so replicas may run different \
              code and a rollback may not roll back",
-            if image.tag.is_none() { ", without a tag pulled as latest," } else { "" },
+            if image.tag.is_none() { " (no tag: latest)" } else { "" },
         ),
     };
     let pinned = quoted(&format!("{}@sha256:<digest>", image.name));

@@ -135,8 +135,7 @@ impl Rule for MissingStartupProbe {
             // The reason comes before the consequence: what is too long for a warning is cut at its end.
             let why = probe.as_ref().err().map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
             let message = format!(
-                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and \
-                 begins again",
+                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and begins again",
                 quoted(name),
                 tolerated.seconds
             );
@@ -144,7 +143,7 @@ impl Rule for MissingStartupProbe {
                 let claim = format!("{}/{name}", Self::META.id);
                 let writes = vec![(container.path(&["startupProbe"]), probe)];
                 let says = format!(
-                    "container {}: added a startupProbe that grants {budget} s, from its livenessProbe",
+                    "container {}: added a startupProbe that allows {budget} s to start, made from its livenessProbe",
                     quoted(name)
                 );
                 Fix::new(claim, writes, says)

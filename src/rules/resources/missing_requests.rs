@@ -140,8 +140,7 @@ fn missing<'a>(template: Template<'a>, container: Container<'a>, params: &'a Par
 
 fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> Finding {
     let mut message = format!(
-        "container {} requests no {}, so the scheduler counts none for it, and it is the first to starve or be evicted \
-         when its node runs short",
+        "container {} requests no {}: none is reserved, and it is the first to starve or be evicted on a full node",
         quoted(container.name()),
         missing.join(" and no ")
     );
@@ -212,11 +211,11 @@ mod tests {
         assert_eq!((findings[0].measure, findings[0].cap), (Some(2), None));
         assert_eq!(
             findings[0].message,
-            "container \"app\" requests no cpu and no memory, so the scheduler counts none for it, and it is the first \
-             to starve or be evicted when its node runs short"
+            "container \"app\" requests no cpu and no memory: none is reserved, and it is the first to starve or be \
+             evicted on a full node"
         );
         let findings = container(json!({"requests": {"cpu": "100m"}}));
-        assert!(findings[0].message.contains("requests no memory, so"));
+        assert!(findings[0].message.contains("requests no memory: none"));
         assert_eq!(findings[0].measure, Some(1));
         let mend = "resources:\n  requests:\n    memory: 128Mi  # an example: measure it";
         assert_eq!(findings[0].mend.as_deref(), Some(mend));
@@ -241,10 +240,10 @@ mod tests {
         assert_eq!(judged(Known::Absent), (None, None));
         let (cap, tail) = judged(Known::Known(()));
         assert_eq!(cap, Some(Action::Warn));
-        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it"));
+        assert_eq!(tail.as_deref(), Some("a LimitRange may supply it"));
         let (cap, tail) = judged(Known::Unknown(Reason::TimedOut));
         assert_eq!(cap, Some(Action::Warn));
-        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it (look-up timed out)"));
+        assert_eq!(tail.as_deref(), Some("a LimitRange may supply it (look-up timed out)"));
     }
 
     #[test]
@@ -259,7 +258,7 @@ mod tests {
         assert_eq!(check(spec(json!({"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}))), []);
         let findings = check(spec(json!({"requests": {"cpu": "1"}})));
         assert_eq!(findings.len(), 2);
-        assert!(findings.iter().all(|finding| finding.message.contains("requests no memory, so")));
+        assert!(findings.iter().all(|finding| finding.message.contains("requests no memory: none")));
     }
 
     #[test]

@@ -199,8 +199,11 @@ impl Rule for DefaultRollingUpdate {
             // Nobody is down and nothing is written: nothing to say.
             Some(_) if down == 0 => {}
             Some(reason) => {
-                // The reason comes first: what is too long for a warning is cut at its end.
-                let message = format!("maxUnavailable is {default} and is left as it is, because {reason}: {cost}");
+                // Short, for the reason comes last and a warning is cut at its end.
+                let (stays, down) = (rolling.now.max_unavailable, down);
+                let message = format!(
+                    "{down} of {replicas} may be down during every rollout: maxUnavailable stays {stays}, because {reason}"
+                );
                 let mut finding = Finding::new(Self::META.id, at, message);
                 finding.mend = Some(rolling.yaml(&[(MAX_UNAVAILABLE, IntOrPercent::Int(1))]));
                 finding.stopped_by_lookup = reason.is_lookup();

@@ -191,6 +191,24 @@ pub fn rollouts_are_judged() {
     case.kubectl.ok_with(&["create", "-f", "-"], &rollout);
     let created = ["mutate CREATE Rollout allow", "validate CREATE Rollout allow"];
     assert_eq!(count.moved(), created);
+    // No sleep: whether the CRD would keep it, nobody knows. And no defaults: the API
+    // server fills in nothing.
+    let value = digest(&case.kubectl.get("rollout/web"));
+    assert_eq!(
+        case.changes(&rollout, "rollout/web"),
+        [
+            added(
+                "/metadata/annotations/plimsoll.dev~1fixed",
+                "config-checksum,default-rolling-update,missing-startup-probe/app"
+            ),
+            added("/spec/strategy/canary/maxUnavailable", 0),
+            added("/spec/template/metadata/annotations/plimsoll.dev~1config-checksum", value),
+            added(
+                "/spec/template/spec/containers/0/startupProbe",
+                json!({"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 5, "failureThreshold": 24})
+            ),
+        ]
+    );
     case.kubectl.ok(&["label", "rollout", "web", "team=a"]);
     assert_eq!(count.moved(), created, "a label does not reach us");
     assert_eq!(case.generation("rollout/web"), 1);

@@ -41,6 +41,7 @@ pub fn all() -> Vec<(&'static str, fn())> {
             a_patched_image_rolls_out_with_the_fixes_it_had,
             a_patch_to_a_mutable_tag_is_denied,
             labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about,
+            labels_on_a_spec_of_850_kb_do_not_reach_us,
             restart_adds_nothing_of_ours,
             old_violations_only_warn_and_new_ones_are_denied;
         rollback:
@@ -54,7 +55,8 @@ pub fn all() -> Vec<(&'static str, fn())> {
             rollouts_are_judged;
         config:
             config_and_workload_in_one_apply_carry_the_new_digest,
-            a_config_change_alone_rolls_nothing;
+            a_config_change_alone_rolls_nothing,
+            a_config_may_come_after_its_workload;
         policy:
             a_changed_policy_is_followed_within_seconds,
             a_broken_policy_changes_nothing,

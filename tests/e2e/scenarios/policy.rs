@@ -3,10 +3,23 @@
 use serde_json::{Value, json};
 
 use crate::case::{Case, RELEASE, SYSTEM};
-use crate::manifests::{config, safe, set};
+use crate::manifests::{config, digest, fixes_of_safe, safe, set};
 
 fn latest(name: &str) -> Value {
     set(safe(name), "/spec/template/spec/containers/0/image", "reg.example/app:latest")
+}
+
+/// What is told of [`latest`] where nobody denies it.
+const MUTABLE: &str = "Warning: [mutable-image-tag] /spec/template/spec/containers/0/image: container \"app\": image \
+                       \"reg.example/app:latest\" can change under the same name, so replicas may run different code \
+                       and a rollback may not roll back";
+
+/// The Deployment `web` is stored, with all fixes and nothing else.
+#[track_caller]
+fn stored_with_fixes(case: &Case) {
+    let stored = case.kubectl.get("deployment/web");
+    assert_eq!(case.changes(&latest("web"), "deployment/web"), fixes_of_safe(&digest(&stored)));
+    assert_eq!(stored["metadata"]["generation"], 1);
 }
 
 /// Replaces a piece of the policy's text as an administrator would with an editor.
@@ -42,9 +55,9 @@ pub fn a_changed_policy_is_followed_within_seconds() {
     let count = case.count();
     let allowed = case.kubectl.run_with(&["create", "-f", "-"], &latest("web"));
     assert_eq!(allowed.code, 0, "{allowed:?}");
-    assert!(allowed.stderr.contains("mutable-image-tag"), "a warning instead: {allowed:?}");
+    assert_eq!(allowed.told().last(), Some(&MUTABLE), "a warning instead: {allowed:?}");
     assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
-    assert_eq!(case.generation("deployment/web"), 1);
+    stored_with_fixes(&case);
     case.rolled_out("web");
     assert_eq!(case.replica_sets("web").len(), 1);
 }
@@ -61,8 +74,16 @@ pub fn a_broken_policy_changes_nothing() {
     let path = "spec.rules.missing-pre-stop.params.sleepSeconds";
     assert!(case.server.process.log().contains(path), "{}", case.server.process.log_tail(10));
     assert_eq!(hash(&case), before);
-
+    // Whoever wrote it can see it where they wrote it.
     let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
+    let column =
+        "jsonpath={range .items[?(@.reason=='InvalidPolicy')]}{.regarding.kind}/{.regarding.name}: {.note}{end}";
+    case.wait("an Event on the ConfigMap", || {
+        let note = kubectl.try_ok(&["get", "events.events.k8s.io", "-o", column])?;
+        let expected = format!("ConfigMap/{RELEASE}-policy: ");
+        if note.contains(&expected) && note.contains(path) { Ok(()) } else { Err(note) }
+    });
+
     let map = format!("{RELEASE}-policy");
     for broken in [json!({"data": {"policy.yaml": ""}}), json!({"data": null})] {
         kubectl.ok(&["patch", "configmap", &map, "--type=merge", "-p", &broken.to_string()]);
@@ -85,8 +106,10 @@ pub fn a_broken_policy_changes_nothing() {
         let now = hash(&case);
         if now == before { Err(now) } else { Ok(()) }
     });
+    let count = case.count();
     case.kubectl.ok_with(&["create", "-f", "-"], &latest("web"));
-    assert_eq!(case.generation("deployment/web"), 1);
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
+    stored_with_fixes(&case);
 }
 
 pub fn break_glass_turns_denials_into_warnings() {
@@ -103,9 +126,9 @@ pub fn break_glass_turns_denials_into_warnings() {
     let count = case.count();
     let allowed = case.kubectl.run_with(&emergency, &latest("web"));
     assert_eq!(allowed.code, 0, "{allowed:?}");
-    assert!(allowed.stderr.contains("mutable-image-tag"), "{allowed:?}");
+    assert_eq!(allowed.told().last(), Some(&MUTABLE), "{allowed:?}");
     assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
     case.rolled_out("web");
-    assert_eq!(case.generation("deployment/web"), 1);
+    stored_with_fixes(&case);
     assert_eq!(case.replica_sets("web").len(), 1);
 }
