@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::document::Value;
 use crate::engine::kind::{self, Kind};
-use crate::engine::request::{Operation, Request, User};
+use crate::engine::request::{Operation, Request, Resource, User};
 
 /// Warnings in one answer; the last then says how many were left out (TRAPS A19).
 const MAX_WARNINGS: usize = 15;
@@ -130,6 +130,8 @@ struct RawRequest<'a> {
     #[serde(default, deserialize_with = "null_is_default")]
     request_kind: Option<GroupVersionKind>,
     #[serde(default, deserialize_with = "null_is_default")]
+    resource: GroupVersionResource,
+    #[serde(default, deserialize_with = "null_is_default")]
     sub_resource: String,
     #[serde(default, deserialize_with = "null_is_default")]
     namespace: String,
@@ -153,6 +155,14 @@ struct GroupVersionKind {
     version: String,
     #[serde(default, deserialize_with = "null_is_default")]
     kind: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct GroupVersionResource {
+    #[serde(default, deserialize_with = "null_is_default")]
+    group: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    resource: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -220,12 +230,12 @@ impl<'a> Review<'a> {
     }
 
     /// The question to the engine. Objects are decoded where their kind is known and the request is for the object
-    /// itself; of anything else they are never looked at.
+    /// itself, or for the one subresource that the kind belongs to (`scale`); of anything else they are never looked at.
     ///
     /// # Errors
     /// An object of a known kind that cannot be read: nested too deeply (TRAPS A24), a number out of range.
     pub fn into_request(self, own_user: Option<&str>) -> Result<Request<'a>, ReviewError> {
-        let decode = self.known_kind().is_some() && self.body.sub_resource.is_empty();
+        let decode = self.known_kind().is_some_and(|kind| kind.sub_resource == self.body.sub_resource);
         let body = self.body;
         let object = |member: &'static str, text: Option<&'a RawValue>| match text {
             Some(text) if decode => Value::parse(text.get())
@@ -239,6 +249,7 @@ impl<'a> Review<'a> {
             old_object: object("oldObject", body.old_object)?,
             group: body.kind.group,
             kind: body.kind.kind,
+            resource: Resource { group: body.resource.group, plural: body.resource.resource },
             sub_resource: body.sub_resource,
             namespace: body.namespace,
             name: body.name,

@@ -31,25 +31,24 @@ pub fn places(object: &Value<'_>, kind: &Kind, policy: &Policy, claim: &str) -> 
         None => (claim, None),
     };
     let Some(setting) = policy.setting(rule) else { return Vec::new() };
-    let Some(path) = kind.template else { return Vec::new() };
-    let template = Template { path, value: object.at(path) };
+    let template = kind.template.map(|path| Template { path, value: object.at(path) });
     let managed = setting.rule.managed(&setting.params);
-    managed.into_iter().filter_map(|managed| place(&template, kind, managed, container)).collect()
+    managed.into_iter().filter_map(|managed| place(template, kind, managed, container)).collect()
 }
 
-fn place(template: &Template<'_>, kind: &Kind, managed: Managed, container: Option<&str>) -> Option<Claimed> {
+fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, container: Option<&str>) -> Option<Claimed> {
     let default = managed.default.filter(|_| kind.defaulted).and_then(|text| Value::parse(text).ok());
     let (path, in_template) = match (managed.place, container) {
         (Place::Container(below), Some(name)) => {
-            let mut named = template.regular().filter(|container| container.name() == name);
+            let mut named = template?.regular().filter(|container| container.name() == name);
             let container = named.next().filter(|_| named.next().is_none())?;
             (container.path(below), true)
         }
         (Place::PodSpec(below), None) => {
             let below: Vec<&str> = std::iter::once("spec").chain(below.iter().copied()).collect();
-            (template.path(&below), true)
+            (template?.path(&below), true)
         }
-        (Place::TemplateAnnotation(key), None) => (template.path(&["metadata", "annotations", &key]), true),
+        (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", &key]), true),
         (Place::Object(of, path), None) if of == kind.kind => {
             (path.iter().map(|segment| (*segment).to_owned()).collect(), false)
         }
@@ -99,9 +98,10 @@ pub fn without<'o, 'a>(
     author
 }
 
-/// Whether the two objects' pod templates are equal, a map of annotations that is empty counting as none.
+/// Whether the two objects' pod templates are equal, a map of annotations that is empty counting as none; their specs
+/// where the kind has no template.
 pub fn same_template(a: &Value<'_>, b: &Value<'_>, kind: &Kind) -> bool {
-    let Some(path) = kind.template else { return true };
+    let path = kind.template.unwrap_or(&["spec"]);
     let (a, b) = (a.at(path), b.at(path));
     a == b || tidy(a) == tidy(b)
 }

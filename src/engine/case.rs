@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
+use super::text::quoted;
 use crate::policy::{FixAt, Policy, Setting};
 
 /// One request prepared for judgement.
@@ -23,6 +24,8 @@ pub struct Case<'r> {
     pub policy: &'r Policy,
     /// The row of its kind.
     pub kind: &'static Kind,
+    /// The kind of the workload that the object is a subresource of.
+    pub parent: Option<&'static Kind>,
     /// The object as received.
     pub object: &'r Value<'r>,
     /// The object before the change, on UPDATE.
@@ -30,7 +33,7 @@ pub struct Case<'r> {
     /// Which of our values stand in the object: on UPDATE what the old object's marker claims and the author did not
     /// change since, on CREATE what the request's own marker says (to be proven).
     pub claims: Claims,
-    /// Whether the author's part of the template is new or changed.
+    /// Whether the author's part of the template is new or changed; of the spec, where the kind has no template.
     pub template_changed: bool,
     /// Fixes that the author declines.
     pub declined: Declined,
@@ -51,6 +54,7 @@ impl<'r> Case<'r> {
             operation: request.operation,
             policy,
             kind,
+            parent: request.parent(),
             object,
             old,
             claims: Claims::default(),
@@ -99,6 +103,13 @@ impl<'r> Case<'r> {
         let mut findings = Vec::new();
         for setting in self.rules() {
             setting.rule.check(&context, &setting.params, &mut findings);
+        }
+        // A Scale does not say by itself what it scales.
+        if let Some(parent) = self.parent {
+            let name = quoted(context.workload_name().unwrap_or_default());
+            for finding in &mut findings {
+                finding.message = format!("{} {name}: {}", parent.kind, finding.message);
+            }
         }
         findings
     }
@@ -157,7 +168,9 @@ impl<'r> Case<'r> {
     }
 
     fn context<'c>(&'c self, object: &'c Value<'c>, facts: &'c Facts) -> Context<'c> {
-        Context::new(self.endpoint, self.operation, self.kind, object, facts, self.policy, &self.declined)
+        let declined = &self.declined;
+        Context::new(self.endpoint, self.operation, self.kind, object, facts, self.policy, declined)
+            .of_parent(self.parent)
     }
 
     /// Whether anything that a rollback would spare this template is found when nothing is known.

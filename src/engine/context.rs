@@ -3,9 +3,10 @@
 use std::cell::OnceCell;
 
 use super::document::Value;
-use super::facts::Facts;
+use super::facts::{Facts, Known};
 use super::kind::Kind;
 use super::marker::{Claims, OWN_PREFIX};
+use super::neighbours::Workload;
 use super::plan::Termination;
 use super::pod::Template;
 use super::request::{Endpoint, Operation};
@@ -23,6 +24,8 @@ pub struct Context<'a> {
     pub operation: Operation,
     /// The row of its kind.
     pub kind: &'static Kind,
+    /// The kind of the workload that the object is a subresource of, see [`Context::of_parent`].
+    pub parent: Option<&'static Kind>,
     /// The object.
     pub object: &'a Value<'a>,
     /// Its pod template; `None` where it has none (a PodDisruptionBudget, a Rollout by `workloadRef`).
@@ -35,6 +38,7 @@ pub struct Context<'a> {
     pub declined: &'a Declined,
     termination: OnceCell<Termination>,
     roll: OnceCell<Option<RollPlan>>,
+    workload: OnceCell<Option<Workload>>,
 }
 
 /// Fixes that the annotation `plimsoll.dev/skip-fixes` declines.
@@ -70,6 +74,7 @@ impl<'a> Context<'a> {
             endpoint,
             operation,
             kind,
+            parent: None,
             object,
             template,
             facts,
@@ -77,15 +82,48 @@ impl<'a> Context<'a> {
             declined,
             termination: OnceCell::new(),
             roll: OnceCell::new(),
+            workload: OnceCell::new(),
         }
     }
 
-    /// `spec.replicas`; absent means 1 (a Pod, a DaemonSet: 1 too). `None` where it is no whole number ≥ 0.
+    /// The same context for a subresource (`deployments/scale`) of a workload of this kind.
+    pub fn of_parent(self, parent: Option<&'static Kind>) -> Self {
+        Context { parent, ..self }
+    }
+
+    /// `spec.replicas`; absent means 1 (a Pod, a DaemonSet: 1 too), in a Scale 0. `None` where it is no whole number
+    /// ≥ 0.
     pub fn replicas(&self) -> Option<i64> {
-        match self.object.at(&["spec", "replicas"]) {
-            Value::Null => Some(1),
-            value => value.as_i64().filter(|replicas| *replicas >= 0),
-        }
+        self.kind.replicas(self.object)
+    }
+
+    /// Kind of the workload whose pods the object speaks of: its own, or what a Scale scales.
+    pub fn workload_kind(&self) -> &'static Kind {
+        self.parent.unwrap_or(self.kind)
+    }
+
+    /// Name of that workload; `None` where the API server has yet to make one.
+    pub fn workload_name(&self) -> Option<&'a str> {
+        self.object.at(&["metadata", "name"]).as_str().filter(|name| !name.is_empty())
+    }
+
+    /// Whether [`Context::workload`] needs the workloads of the namespace as a fact.
+    pub fn needs_workload(&self) -> bool {
+        self.parent.is_some()
+    }
+
+    /// What replica rules read of the workload: from the object where it is one, for a Scale from the workloads of the
+    /// namespace. `None` where it has no pod template or is unknown.
+    pub fn workload(&self) -> Option<&Workload> {
+        let Some(parent) = self.parent else {
+            let read = || self.template.and_then(|_| Workload::of(self.kind, self.object));
+            return self.workload.get_or_init(read).as_ref();
+        };
+        let (Known::Known(workloads), Some(name)) = (&self.facts.workloads, self.workload_name()) else { return None };
+        let scaled = |workload: &&Workload| {
+            workload.group == parent.group && workload.kind == parent.kind && workload.name == name
+        };
+        workloads.iter().find(scaled)
     }
 
     /// Whether this rule's fix is turned on and its kind may be written to.

@@ -39,6 +39,17 @@ impl<T> Known<T> {
     }
 }
 
+impl<T> Known<Vec<T>> {
+    /// The things there are, none where they are known to be absent; `None` where nobody knows.
+    pub fn list(&self) -> Option<&[T]> {
+        match self {
+            Known::Known(items) => Some(items),
+            Known::Absent => Some(&[]),
+            Known::Unknown(_) => None,
+        }
+    }
+}
+
 /// Why a fact is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -170,7 +181,7 @@ pub struct Facts {
     pub autoscalers: Known<Vec<Autoscaler>>,
     /// Services of the namespace; an empty list where there is none.
     pub services: Known<Vec<Service>>,
-    /// Workloads of the namespace that nobody controls; an empty list where there is none.
+    /// Workloads of the namespace that no other workload stands for; an empty list where there is none.
     pub workloads: Known<Vec<Workload>>,
     /// PersistentVolumeClaims of the namespace; an empty list where there is none.
     pub claims: Known<Vec<Claim>>,

@@ -9,6 +9,7 @@ use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
 use super::fixing::warning;
+use super::kind::Kind;
 use super::message;
 use super::pointer::without_indices;
 use super::request::Request;
@@ -24,7 +25,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         return verdict;
     }
     let old = case.old.map(|old| violations(&case.findings(old, facts))).unwrap_or_default();
-    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(old, case.object));
+    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
 
@@ -101,8 +102,8 @@ fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
 }
 
 /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).
-fn only_scales_down_or_pauses(old: &Value<'_>, new: &Value<'_>) -> bool {
-    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(1);
+fn only_scales_down_or_pauses(kind: &Kind, old: &Value<'_>, new: &Value<'_>) -> bool {
+    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(kind.absent_replicas);
     let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
     let rest = |object: &Value<'_>| {
         let mut spec = object["spec"].to_static();

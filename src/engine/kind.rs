@@ -1,5 +1,6 @@
 //! What differs between the kinds, one row each: rules read columns and never match on a kind.
 
+use super::document::Value;
 use super::facts::RevisionStore;
 
 /// How a kind replaces its pods.
@@ -24,6 +25,11 @@ pub struct Kind {
     pub group: &'static str,
     /// `kind` as in the manifest.
     pub kind: &'static str,
+    /// Its resource, as URLs and `request.resource` spell it; `""` where it has none of its own.
+    pub resource: &'static str,
+    /// The subresource that it is sent to, `""` for the object itself. It then stands for a part of the workload that
+    /// `request.resource` names.
+    pub sub_resource: &'static str,
     /// Members from the root to the pod template (`metadata` and `spec` below it); empty for a Pod, which is one.
     /// `None`: no pod template at all.
     pub template: Option<&'static [&'static str]>,
@@ -37,6 +43,8 @@ pub struct Kind {
     pub mutable: bool,
     /// Whether `spec.replicas` counts its pods.
     pub scales: bool,
+    /// What an absent `spec.replicas` means: a Scale leaves out its 0 (autoscaling/v1 ScaleSpec, `omitempty`).
+    pub absent_replicas: i64,
     /// Whether it runs one pod on each node, so that a pod that is slow to stop leaves its node dark (TRAPS E13).
     pub per_node: bool,
     /// The kind whose rules judge it, where that is another: a Pod that stands for its workload.
@@ -50,12 +58,15 @@ pub struct Kind {
 const NO_TEMPLATE: Kind = Kind {
     group: "",
     kind: "",
+    resource: "",
+    sub_resource: "",
     template: None,
     defaulted: true,
     strategy: Strategy::None,
     immutable: false,
     mutable: false,
     scales: false,
+    absent_replicas: 1,
     per_node: false,
     stands_for: None,
     built_in_owners: &[],
@@ -66,6 +77,7 @@ const WORKLOAD: Kind = Kind { template: Some(&["spec", "template"]), mutable: tr
 
 const POD: Kind = Kind {
     kind: "Pod",
+    resource: "pods",
     template: Some(&[]),
     immutable: true,
     mutable: false,
@@ -85,6 +97,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         group: "apps",
         kind: "Deployment",
+        resource: "deployments",
         strategy: Strategy::Deployment,
         scales: true,
         revisions: Some(RevisionStore::ReplicaSets),
@@ -93,6 +106,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         group: "apps",
         kind: "ReplicaSet",
+        resource: "replicasets",
         mutable: false,
         scales: true,
         built_in_owners: &[("apps", "Deployment"), ("argoproj.io", "Rollout")],
@@ -101,6 +115,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         group: "apps",
         kind: "StatefulSet",
+        resource: "statefulsets",
         strategy: Strategy::StatefulSet,
         scales: true,
         revisions: Some(RevisionStore::ControllerRevisions),
@@ -109,29 +124,69 @@ pub static KINDS: &[Kind] = &[
     Kind {
         group: "apps",
         kind: "DaemonSet",
+        resource: "daemonsets",
         strategy: Strategy::DaemonSet,
         per_node: true,
         revisions: Some(RevisionStore::ControllerRevisions),
         ..WORKLOAD
     },
-    Kind { group: "batch", kind: "Job", immutable: true, built_in_owners: &[("batch", "CronJob")], ..WORKLOAD },
-    Kind { group: "batch", kind: "CronJob", template: Some(&["spec", "jobTemplate", "spec", "template"]), ..WORKLOAD },
-    Kind { kind: "ReplicationController", scales: true, ..WORKLOAD },
+    Kind {
+        group: "batch",
+        kind: "Job",
+        resource: "jobs",
+        immutable: true,
+        built_in_owners: &[("batch", "CronJob")],
+        ..WORKLOAD
+    },
+    Kind {
+        group: "batch",
+        kind: "CronJob",
+        resource: "cronjobs",
+        template: Some(&["spec", "jobTemplate", "spec", "template"]),
+        ..WORKLOAD
+    },
+    Kind { kind: "ReplicationController", resource: "replicationcontrollers", scales: true, ..WORKLOAD },
     Kind {
         group: "argoproj.io",
         kind: "Rollout",
+        resource: "rollouts",
         defaulted: false,
         strategy: Strategy::Rollout,
         scales: true,
         revisions: Some(RevisionStore::ReplicaSets),
         ..WORKLOAD
     },
-    Kind { group: "policy", kind: "PodDisruptionBudget", mutable: true, ..NO_TEMPLATE },
-    Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", ..NO_TEMPLATE },
-    Kind { kind: "Service", ..NO_TEMPLATE },
+    Kind {
+        group: "policy",
+        kind: "PodDisruptionBudget",
+        resource: "poddisruptionbudgets",
+        mutable: true,
+        ..NO_TEMPLATE
+    },
+    Kind { group: "autoscaling", kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", ..NO_TEMPLATE },
+    Kind { kind: "Service", resource: "services", ..NO_TEMPLATE },
+    // Sent to `deployments/scale` and the like: the number of the workload's pods (TRAPS A15).
+    Kind {
+        group: "autoscaling",
+        kind: "Scale",
+        sub_resource: "scale",
+        scales: true,
+        absent_replicas: 0,
+        ..NO_TEMPLATE
+    },
     // Only the one that holds our own policy is looked at.
-    Kind { kind: "ConfigMap", ..NO_TEMPLATE },
+    Kind { kind: "ConfigMap", resource: "configmaps", ..NO_TEMPLATE },
 ];
+
+/// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
+pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
+
+/// The kinds whose pods are meant to run until somebody stops them: [`TEMPLATED`] without Job and CronJob.
+pub const LONG_RUNNING: &[&str] =
+    &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"];
+
+/// The kinds that replace their pods when the template changes: every [`Strategy`] but `None`.
+pub const ROLLING: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "Rollout"];
 
 /// The kinds with a pod template, in the order of [`KINDS`]: for rules about containers.
 pub const TEMPLATED: &[&str] = &[
@@ -171,13 +226,62 @@ pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|row| row.kind == kind && row.group == group)
 }
 
+/// The row of the kind that a resource holds: `apps`, `deployments`.
+pub fn by_resource(group: &str, resource: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|row| !resource.is_empty() && row.resource == resource && row.group == group)
+}
+
+impl Kind {
+    /// `spec.replicas` of an object of this kind; `None` where it is no whole number ≥ 0.
+    pub fn replicas(&self, object: &Value<'_>) -> Option<i64> {
+        match object.at(&["spec", "replicas"]) {
+            Value::Null => Some(self.absent_replicas),
+            value => value.as_i64().filter(|replicas| *replicas >= 0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn resources_name_one_kind_each() {
+        for row in KINDS.iter().filter(|row| !row.resource.is_empty()) {
+            assert_eq!(by_resource(row.group, row.resource), Some(row));
+        }
+        assert_eq!(by_resource("autoscaling", ""), None);
+        assert_eq!(by_resource("apps", "Deployment"), None);
+    }
+
+    #[test]
+    fn a15_a_scale_leaves_its_zero_out() {
+        let (scale, deployment) = (lookup("autoscaling", "Scale").unwrap(), lookup("apps", "Deployment").unwrap());
+        let empty = Value::parse(r#"{"spec":{}}"#).unwrap();
+        assert_eq!((scale.replicas(&empty), deployment.replicas(&empty)), (Some(0), Some(1)));
+        for (text, replicas) in [("3", Some(3)), ("0", Some(0)), ("-1", None), ("\"3\"", None), ("3.0", None)] {
+            let text = format!(r#"{{"spec":{{"replicas":{text}}}}}"#);
+            assert_eq!(scale.replicas(&Value::parse(&text).unwrap()), replicas, "{text}");
+        }
+    }
+
+    #[test]
+    fn scaled_names_every_kind_that_counts_its_pods() {
+        let rows = KINDS.iter().filter(|kind| kind.scales && kind.template.is_some());
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), SCALED);
+    }
+
+    #[test]
     fn templated_names_every_kind_with_a_pod_template() {
         let rows = KINDS.iter().filter(|kind| kind.template.is_some());
         assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), TEMPLATED);
+    }
+
+    #[test]
+    fn long_running_and_rolling_kinds_are_those_of_the_table() {
+        let long = TEMPLATED.iter().filter(|kind| !matches!(**kind, "Job" | "CronJob"));
+        assert_eq!(long.copied().collect::<Vec<_>>(), LONG_RUNNING);
+        let rows = KINDS.iter().filter(|kind| kind.strategy != Strategy::None);
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), ROLLING);
     }
 }

@@ -22,7 +22,8 @@ pub fn denial(request: &Request<'_>, findings: &[Judged]) -> Option<String> {
         if request.namespace.is_empty() { String::new() } else { format!("{}/", printable(&request.namespace)) };
     let (count, plural) = (denied.len(), if denied.len() == 1 { "violation" } else { "violations" });
     let name = printable(&request.display_name());
-    let mut message = format!("Plimsoll found {count} {plural} in {} {place}{name}:", printable(&request.kind));
+    let kind = printable(request.parent().map_or(&request.kind, |parent| parent.kind));
+    let mut message = format!("Plimsoll found {count} {plural} in {kind} {place}{name}:");
     for (index, judged) in denied.iter().enumerate() {
         let finding = &judged.finding;
         let mut entry = format!("\n[{}] {}: {}", finding.rule, finding.pointer, finding.message);

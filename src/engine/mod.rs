@@ -12,6 +12,7 @@ pub mod pod;
 pub mod pointer;
 pub mod request;
 pub mod rule;
+pub mod service;
 pub mod text;
 pub mod verdict;
 
@@ -23,6 +24,7 @@ mod marker;
 mod message;
 mod patch;
 mod scope;
+mod workload;
 
 use case::Case;
 use document::Value;

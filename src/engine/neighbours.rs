@@ -2,11 +2,12 @@
 //!
 //! One reader serves the live cluster, a folder of manifests and the CLI's run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::Value;
 use super::kind;
 use super::pod::{Class, Template};
+use super::service::{self, ServicePort};
 
 /// Labels, or the `matchLabels` of a selector.
 pub type Labels = BTreeMap<String, String>;
@@ -32,7 +33,7 @@ pub struct Requirement {
 }
 
 /// Operators of label selectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operator {
     /// The label is there and one of the values.
     In,
@@ -80,6 +81,22 @@ impl Selector {
                 }
             })
     }
+
+    /// Whether the two say the same, in whatever order and spelling: `matchLabels` is a short form of `In` with one
+    /// value. Different selectors may still select the same pods.
+    pub fn says_the_same_as(&self, other: &Selector) -> bool {
+        let requirements = |selector: &Selector| {
+            let labels = selector.labels.iter();
+            let labels = labels.map(|(key, value)| (key.clone(), Operator::In, BTreeSet::from([value.clone()])));
+            let expressions = selector.expressions.iter();
+            let expressions = expressions.map(|requirement| {
+                let values = requirement.values.iter().cloned().collect();
+                (requirement.key.clone(), requirement.operator, values)
+            });
+            labels.chain(expressions).collect::<BTreeSet<_>>()
+        };
+        requirements(self) == requirements(other)
+    }
 }
 
 /// A PodDisruptionBudget.
@@ -117,8 +134,10 @@ pub struct Autoscaler {
 pub struct Service {
     /// `metadata.name`.
     pub name: String,
-    /// `spec.selector`; empty: it selects nothing, its endpoints are made by hand.
+    /// `spec.selector`; empty: it selects nothing, its endpoints are made by hand, or it is an `ExternalName`.
     pub selector: Labels,
+    /// `spec.ports`.
+    pub ports: Vec<ServicePort>,
 }
 
 impl Service {
@@ -154,6 +173,13 @@ pub struct Workload {
     pub labels: Labels,
     /// Ports of its regular containers and native sidecars.
     pub ports: Vec<Port>,
+    /// Whether it serves: a regular container declares a port.
+    pub serving: bool,
+    /// Whether an update ends every pod before a new one starts (`strategy: {type: Recreate}`).
+    pub recreates: bool,
+    /// Names of the PersistentVolumeClaims that its pods share, in the order of its volumes. None where all of them are
+    /// kept on one node.
+    pub shared_claims: Vec<String>,
 }
 
 /// A PersistentVolumeClaim.
@@ -174,7 +200,7 @@ pub struct Neighbours {
     pub autoscalers: Vec<Autoscaler>,
     /// Services.
     pub services: Vec<Service>,
-    /// Workloads that nobody controls.
+    /// Workloads that no other workload stands for.
     pub workloads: Vec<Workload>,
     /// PersistentVolumeClaims.
     pub claims: Vec<Claim>,
@@ -207,6 +233,11 @@ impl Budget {
             max_unavailable: amount(&spec["maxUnavailable"]),
         })
     }
+
+    /// Whether it covers pods with these labels.
+    pub fn selects(&self, labels: &Labels) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    }
 }
 
 impl Autoscaler {
@@ -234,7 +265,8 @@ impl Autoscaler {
 impl Service {
     /// Reads a Service; `None` where it has no name.
     pub fn read(object: &Value<'_>) -> Option<Service> {
-        Some(Service { name: name(object)?, selector: labels(&object["spec"]["selector"]) })
+        let spec = &object["spec"];
+        Some(Service { name: name(object)?, selector: service::selector(spec), ports: service::ports(spec) })
     }
 }
 
@@ -247,25 +279,24 @@ impl Claim {
             access_modes: modes.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
+
+    /// The access mode that keeps it to one node or one pod; `None` where another mode lets many nodes mount it, or no
+    /// mode is known.
+    pub fn exclusive(&self) -> Option<&str> {
+        let mut modes = self.access_modes.iter();
+        if modes.any(|mode| mode.ends_with("Many")) {
+            return None;
+        }
+        ["ReadWriteOncePod", "ReadWriteOnce"].into_iter().find(|mode| self.access_modes.iter().any(|own| own == mode))
+    }
 }
 
 impl Workload {
-    /// Reads a workload; `None` where it has no name, no pod template, or a controller that stands for it.
+    /// Reads a workload; `None` where it has no name, no pod template, or a built-in controller that stands for it.
+    /// What an operator controls stands for itself: its owner is no workload that could be read here.
     pub fn read(group: &str, kind: &str, object: &Value<'_>) -> Option<Workload> {
-        let row = kind::lookup(group, kind)?;
-        let path = row.template?;
-        if super::scope::is_controlled(object) {
-            return None;
-        }
-        let template = Template { path, value: object.at(path) };
-        Some(Workload {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            name: name(object)?,
-            replicas: row.scales.then(|| object.at(&["spec", "replicas"]).as_i64().unwrap_or(1)),
-            labels: labels(&template.metadata()["labels"]),
-            ports: ports(&template),
-        })
+        let row = kind::lookup(group, kind).filter(|row| !super::scope::built_in_controller(object, row))?;
+        Workload::of(row, object).filter(|workload| !workload.name.is_empty())
     }
 }
 
@@ -326,7 +357,8 @@ mod tests {
     fn objects_become_neighbours_by_kind() {
         let mut seen = Neighbours::default();
         for text in [
-            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"selector":{"app":"web"}}}"#,
+            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"selector":{"app":"web"},
+                "ports":[{"port":80,"targetPort":"http"}]}}"#,
             r#"{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b"},"spec":{"minAvailable":1}}"#,
             r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},
                 "spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"maxReplicas":3}}"#,
@@ -334,6 +366,8 @@ mod tests {
                 {"labels":{"app":"web"}},"spec":{"containers":[{"ports":[{"containerPort":80,"name":"http"}]}]}}}}"#,
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","ownerReferences":[{"apiVersion":"apps/v1",
                 "kind":"ReplicaSet","name":"r","controller":true}]},"spec":{}}"#,
+            r#"{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"db","ownerReferences":[{"apiVersion":
+                "example.io/v1","kind":"Database","name":"db","controller":true}]},"spec":{"template":{}}}"#,
             r#"{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"]}}"#,
             r#"{"apiVersion":"example.io/v1","kind":"Widget","metadata":{"name":"w"}}"#,
         ] {
@@ -342,7 +376,9 @@ mod tests {
         assert!(seen.services[0].selects(&seen.workloads[0].labels));
         assert!(seen.autoscalers[0].scales("apps", "Deployment", "web") && seen.autoscalers[0].min == 1);
         assert_eq!((seen.budgets[0].min_available.as_deref(), seen.budgets[0].selector.is_none()), (Some("1"), true));
-        assert_eq!(seen.workloads.len(), 1, "a pod that a controller owns stands for nothing of its own");
+        assert_eq!(seen.workloads.len(), 2, "a pod that a ReplicaSet owns stands for nothing of its own");
+        assert_eq!(seen.workloads[1].kind, "StatefulSet", "nobody else stands for what an operator controls");
+        assert!(seen.services[0].ports[0].is_declared_by(&seen.workloads[0].ports[0]));
         assert_eq!((seen.workloads[0].replicas, seen.workloads[0].ports[0].number), (Some(1), 80));
         assert_eq!(seen.claims[0].access_modes, ["ReadWriteOnce"]);
     }

@@ -42,9 +42,10 @@ pub fn author_set(object: &Value<'_>, kind: &Kind, path: &[&str], default: &Valu
     applied(object, path)
 }
 
-/// Whether somebody applied the field: by server-side apply, or by `kubectl apply`, which leaves what it sent in an
-/// annotation. Text that is not what it should be proves nothing.
-fn applied(object: &Value<'_>, path: &[&str]) -> bool {
+/// Whether somebody's manifest names the field: by server-side apply, or by `kubectl apply`, which leaves what it sent
+/// in an annotation. What came through a subresource (`scale`) is no manifest, and text that is not what it should be
+/// proves nothing.
+pub fn applied(object: &Value<'_>, path: &[&str]) -> bool {
     let metadata = object.get("metadata");
     in_managed_fields(&metadata["managedFields"], path)
         || in_last_applied(&metadata["annotations"]["kubectl.kubernetes.io/last-applied-configuration"], path)
@@ -59,7 +60,10 @@ fn in_managed_fields(entries: &Value<'_>, path: &[&str]) -> bool {
 }
 
 fn any_applies(entries: &Value<'_>, path: &[&str]) -> bool {
-    entries.items().iter().filter(|entry| entry["operation"].as_str() == Some("Apply")).any(|entry| {
+    let manifest = |entry: &&Value<'_>| {
+        entry["operation"].as_str() == Some("Apply") && entry["subresource"].as_str().unwrap_or_default().is_empty()
+    };
+    entries.items().iter().filter(manifest).any(|entry| {
         let fields = path
             .iter()
             .try_fold(&entry["fieldsV1"], |fields, segment| fields.as_object()?.get(format!("f:{segment}").as_str()));
@@ -126,6 +130,17 @@ mod tests {
             r#"{{"managedFields":[{{"operation":"Update","fieldsV1":{FIELDS}}},{{"operation":"Apply","fieldsV1":{{"f:spec":{{"f:replicas":{{}}}}}}}}]}}"#
         );
         assert!(!set(&both));
+    }
+
+    #[test]
+    fn b13_an_apply_to_a_subresource_is_no_manifest() {
+        let entry = |more: &str| {
+            let text = format!(
+                r#"{{"metadata":{{"managedFields":[{{"operation":"Apply",{more}"fieldsV1":{{"f:spec":{{"f:replicas":{{}}}}}}}}]}}}}"#
+            );
+            applied(&Value::parse(&text).unwrap(), &["spec", "replicas"])
+        };
+        assert!(entry("") && entry(r#""subresource":"","#) && !entry(r#""subresource":"scale","#));
     }
 
     #[test]

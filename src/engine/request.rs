@@ -70,6 +70,15 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
+/// The resource that a request's URL names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// API group, `""` for core.
+    pub group: String,
+    /// The plural: `deployments`.
+    pub plural: String,
+}
+
 /// One question to the engine.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
@@ -79,6 +88,8 @@ pub struct Request<'a> {
     pub group: String,
     /// Kind of the object as it was sent, known to us or not.
     pub kind: String,
+    /// `request.resource`: asked for where the kind is a subresource's and so does not tell whose it is.
+    pub resource: Resource,
     /// Subresource, `""` for the object itself.
     pub sub_resource: String,
     /// `request.namespace`, the only namespace that is believed (TRAPS A13).
@@ -101,6 +112,13 @@ impl Request<'_> {
     /// Our knowledge of the object's kind.
     pub fn known_kind(&self) -> Option<&'static Kind> {
         kind::lookup(&self.group, &self.kind)
+    }
+
+    /// The kind whose subresource this request is for; `None` where it is for an object itself, or the kind is none of
+    /// ours.
+    pub fn parent(&self) -> Option<&'static Kind> {
+        let sub_resource = !self.sub_resource.is_empty();
+        sub_resource.then(|| kind::by_resource(&self.resource.group, &self.resource.plural)).flatten()
     }
 
     /// `metadata.name`, else `request.name`, else `generateName` and `*` (TRAPS A12).

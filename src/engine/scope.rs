@@ -17,10 +17,16 @@ pub enum Scope {
 
 /// Whether this request is judged.
 pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scope {
-    if !matches!(request.operation, Operation::Create | Operation::Update) || !request.sub_resource.is_empty() {
+    if !matches!(request.operation, Operation::Create | Operation::Update) {
         return Scope::Pass(None);
     }
-    let Some(kind) = request.known_kind() else { return Scope::Pass(Some("unknown-kind")) };
+    let Some(kind) = request.known_kind().filter(|kind| kind.sub_resource == request.sub_resource) else {
+        return Scope::Pass(request.sub_resource.is_empty().then_some("unknown-kind"));
+    };
+    // A Scale is judged where we know what it scales (TRAPS A15); no other subresource is looked at (A14).
+    if !kind.sub_resource.is_empty() && !request.parent().is_some_and(|parent| parent.scales) {
+        return Scope::Pass(None);
+    }
     if policy.exempts(&request.namespace, &request.user) {
         return Scope::Pass(None);
     }
@@ -74,7 +80,7 @@ fn stand_in(endpoint: Endpoint, policy: &Policy, request: &Request<'_>, object: 
 }
 
 /// Whether a built-in controller made it from a template that was judged (TRAPS B10, C16).
-fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
+pub fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
     controller(object).is_some_and(|owner| kind.built_in_owners.contains(&owner))
 }
 
@@ -110,3 +116,6 @@ fn only_our_annotations_differ(request: &Request<'_>) -> bool {
     };
     without_ours(object) == without_ours(old)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! The policy file as people write it. Nothing here is checked beyond names and types; [`super::compile`] does the rest.
+//! The policy file as people write it. Nothing here is checked beyond names and types; `compile` does the rest.
 
 use std::collections::BTreeMap;
 use std::fmt;

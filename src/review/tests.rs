@@ -98,6 +98,20 @@ fn a11_a14_objects_of_foreign_kinds_and_subresources_stay_undecoded() {
 }
 
 #[test]
+fn a15_a_scale_is_decoded_for_its_own_subresource_only() {
+    let scale = json!({"uid": "u", "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        "resource": {"group": "apps", "version": "v1", "resource": "deployments"}, "object": {"spec": {"replicas": 2}}});
+    for (sub_resource, decoded) in [("scale", true), ("status", false), ("", false)] {
+        let mut request = scale.clone();
+        request["subResource"] = json!(sub_resource);
+        let body = review(request);
+        let request = Review::parse(body.as_bytes()).unwrap().into_request(None).unwrap();
+        assert_eq!(request.object.is_some(), decoded, "{sub_resource:?}");
+        assert_eq!(request.parent().map(|kind| kind.kind), (!sub_resource.is_empty()).then_some("Deployment"));
+    }
+}
+
+#[test]
 fn a24_deep_nesting_in_a_known_kind_is_an_error() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let body = review(json!({"uid": "u", "kind": {"group": "apps", "kind": "Deployment"}, "object": {"spec": "X"}}))

@@ -1,10 +1,12 @@
 //! How workloads replace their pods: IntOrString, rounding per kind, and the plan that rules on rollouts share.
 
+mod deadline;
 mod int_or_percent;
 mod no_room;
 mod plan;
 mod rounding;
 
+pub use deadline::{progress_deadline, startup_budget};
 pub use int_or_percent::IntOrPercent;
 pub use no_room::NoRoom;
 pub use plan::{Bounds, RollPlan, Rolling, UpdateType};

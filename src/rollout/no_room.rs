@@ -49,18 +49,23 @@ impl NoRoom {
         if let Some(spread) = spreads.find(|spread| spread["whenUnsatisfiable"].as_str() == Some("DoNotSchedule")) {
             return Some(NoRoom::Spread(spread["topologyKey"].as_str().unwrap_or_default().to_owned()));
         }
+        if let Some(taken) = Self::on_host(template) {
+            return Some(taken);
+        }
+        let mut claims = spec["volumes"].items().iter().map(|volume| &volume["persistentVolumeClaim"]);
+        let claim = claims.find(|claim| claim.as_object().is_some())?;
+        Some(NoRoom::Claim(claim["claimName"].as_str().unwrap_or_default().to_owned()))
+    }
+
+    /// What the pod takes of its node's ports: no second pod can run on the node (TRAPS C08).
+    pub fn on_host(template: &Template<'_>) -> Option<NoRoom> {
         // The scheduler counts the host ports of regular containers and native sidecars.
         let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
         let mut ports = running.flat_map(|container| container.value["ports"].items());
         if let Some(port) = ports.find_map(|port| port["hostPort"].as_i64().filter(|port| *port > 0)) {
             return Some(NoRoom::HostPort(port));
         }
-        if spec["hostNetwork"].as_bool() == Some(true) {
-            return Some(NoRoom::HostNetwork);
-        }
-        let mut claims = spec["volumes"].items().iter().map(|volume| &volume["persistentVolumeClaim"]);
-        let claim = claims.find(|claim| claim.as_object().is_some())?;
-        Some(NoRoom::Claim(claim["claimName"].as_str().unwrap_or_default().to_owned()))
+        (template.spec()["hostNetwork"].as_bool() == Some(true)).then_some(NoRoom::HostNetwork)
     }
 
     /// Whether the answer came, or failed to come, from a look-up rather than from the object.

@@ -1,6 +1,5 @@
 //! The seam between HTTP and judgement: the server knows how to ask, the engine how to answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::Utc;
@@ -49,12 +48,12 @@ impl Engine {
         if needs.is_empty() {
             return Facts::unknown(Reason::NotAsked);
         }
-        let references = needs.digests.clone();
+        let (digests, configs) = (needs.digests.clone(), needs.configs.clone());
         let gathered = timeout_at(deadline.answer, self.facts.gather(namespace, needs, deadline.lookups)).await;
         gathered.unwrap_or_else(|_elapsed| {
-            let unknown = |reference| (reference, Known::Unknown(Reason::TimedOut));
-            let digests: BTreeMap<_, _> = references.into_iter().map(unknown).collect();
-            Facts { digests, ..Facts::unknown(Reason::TimedOut) }
+            let digests = digests.into_iter().map(|reference| (reference, Known::Unknown(Reason::TimedOut)));
+            let configs = configs.into_iter().map(|reference| (reference, Known::Unknown(Reason::TimedOut)));
+            Facts { digests: digests.collect(), configs: configs.collect(), ..Facts::unknown(Reason::TimedOut) }
         })
     }
 }

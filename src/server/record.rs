@@ -102,6 +102,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     member(&mut out, "group", &request.group);
     member(&mut out, "kind", &request.kind);
     if !request.sub_resource.is_empty() {
+        member(&mut out, "resource", &request.resource.plural);
         member(&mut out, "subResource", &request.sub_resource);
     }
     if let Some(asked) = &about.converted_from {
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
     use crate::engine::document::Value;
     use crate::engine::finding::Finding;
-    use crate::engine::request::{Operation, User};
+    use crate::engine::request::{Operation, Resource, User};
     use crate::engine::verdict::Judged;
 
     fn request(object: &str) -> Request<'_> {
@@ -222,6 +223,7 @@ mod tests {
             operation: Operation::Update,
             group: "apps".into(),
             kind: "Deployment".into(),
+            resource: Resource { group: "apps".into(), plural: "deployments".into() },
             sub_resource: String::new(),
             namespace: "shop".into(),
             name: String::new(),

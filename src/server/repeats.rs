@@ -54,6 +54,8 @@ impl Repeats {
 pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
     let mut hasher = DefaultHasher::new();
     (endpoint, request.dry_run, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
+    // Two workloads of one name may be scaled.
+    (&request.resource.group, &request.resource.plural, &request.sub_resource).hash(&mut hasher);
     for judged in &verdict.findings {
         (judged.finding.rule, judged.action).hash(&mut hasher);
     }
@@ -74,7 +76,7 @@ pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 
 mod tests {
     use super::*;
     use crate::engine::document::Value;
-    use crate::engine::request::{Operation, User};
+    use crate::engine::request::{Operation, Resource, User};
 
     #[test]
     fn k05_the_first_is_written_then_one_a_minute_with_a_count() {
@@ -109,6 +111,7 @@ mod tests {
                 operation: Operation::Create,
                 group: String::new(),
                 kind: "Pod".into(),
+                resource: Resource::default(),
                 sub_resource: String::new(),
                 namespace: "shop".into(),
                 name: String::new(),

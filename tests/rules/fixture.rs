@@ -22,6 +22,7 @@ pub struct Fixture {
     /// What must be found, in any order.
     pub expects: Vec<Expect>,
     kind: &'static Kind,
+    parent: Option<&'static Kind>,
     operation: Operation,
     endpoint: Endpoint,
     params: serde_json::Value,
@@ -111,6 +112,7 @@ impl Fixture {
             object: manifest.to_string(),
             expects: Vec::new(),
             kind,
+            parent: None,
             operation: Operation::Create,
             endpoint: Endpoint::Validate,
             params: serde_json::json!({}),
@@ -147,6 +149,10 @@ impl Fixture {
                 let named = known.into_iter().find(|endpoint| endpoint.as_str() == rest);
                 self.endpoint = named.ok_or(format!("{rest} is no endpoint"))?;
             }
+            "resource" => {
+                let named = rest.split_once('/').and_then(|(group, plural)| kind::by_resource(group, plural));
+                self.parent = Some(named.ok_or(format!("{rest} is no resource that is judged"))?);
+            }
             _ => return Err("no such directive; other comments must not start with one word and a colon".to_owned()),
         }
         Ok(())
@@ -160,7 +166,10 @@ impl Fixture {
             .map_err(|error| format!("params.{}: {}", error.path, error.message))?;
         let setting = policy.setting(meta.id).ok_or("the rule is not in the registry")?;
         let declined = Declined::default();
-        let context = |facts| Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined);
+        let context = |facts| {
+            Context::new(self.endpoint, self.operation, self.kind, object, facts, &policy, &declined)
+                .of_parent(self.parent)
+        };
         let nothing = Facts::unknown(Reason::NotAsked);
         let needs = rule.needs(&context(&nothing), &setting.params);
         let facts = self.facts.answer(&needs, &self.neighbours)?;

@@ -8,10 +8,11 @@
 //! # params: {"tags": ["latest", "main"]}
 //! # operation: UPDATE
 //! # endpoint: mutate
+//! # resource: apps/deployments
 //! # facts: {"serverVersion": "1.29", "quotas": [{"name": "team", "hard": ["pods"]}], "limitRange": true}
 //! ```
 //!
-//! `expect` is `<pointer> | <part of the message>`, one line a finding. Without the other directives the parameters are
+//! `expect` is `<pointer> | <part of the message>`, one line a finding. `resource` says what a Scale scales. Without the other directives the parameters are
 //! the rule's defaults, the operation is CREATE, the endpoint is validate, and the facts are: server 1.37, no ResourceQuota, no LimitRange, no
 //! retained revision, each ConfigMap there with some digest. A fact may be `"unknown"`; `digests` maps `ConfigMap/cfg` to
 //! a digest, `"absent"` or `"unknown"`, `configs` maps it to `{"immutable": true, "bytes": 9, "missingKeys": ["k"]}`,

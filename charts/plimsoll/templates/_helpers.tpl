@@ -32,7 +32,8 @@ matchExpressions:
 {{- end -}}
 
 {{/*
-What every entry says; called with (dict "root" $ "path" "/mutate").
+What every entry says; called with (dict "root" $ "path" "/mutate"), and with
+"own" true for the one entry that looks into our own namespace.
 No caBundle: whoever minted the certificate fills it in, and Helm, which applies
 server-side, would take it away again or refuse the next upgrade.
 */}}
@@ -60,7 +61,12 @@ sideEffects: None
 matchPolicy: Equivalent
 timeoutSeconds: {{ $webhook.timeoutSeconds }}
 namespaceSelector:
+  {{- if .own }}
+  matchLabels:
+    kubernetes.io/metadata.name: {{ $root.Release.Namespace }}
+  {{- else }}
   {{- include "plimsoll.namespaceSelector" $root | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
 {{/*

@@ -21,12 +21,20 @@ impl Amount {
     /// for anything else, absent included.
     pub fn read(value: &Value<'_>) -> Option<Self> {
         match value {
-            Value::String(text) => {
-                let digits = text.strip_suffix('%')?;
-                let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-                whole.then(|| digits.parse().ok()).flatten().map(Amount::Percent)
-            }
+            Value::String(text) => Self::parse(text).filter(|amount| matches!(amount, Amount::Percent(_))),
             value => value.as_i64().filter(|count| *count >= 0).map(Amount::Count),
+        }
+    }
+
+    /// Reads the text of one that an API server accepted: `2` or `50%`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |digits: &str| {
+            let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            whole.then(|| digits.parse().ok()).flatten()
+        };
+        match text.strip_suffix('%') {
+            Some(digits) => number(digits).map(Amount::Percent),
+            None => number(text).map(Amount::Count),
         }
     }
 

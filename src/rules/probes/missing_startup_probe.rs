@@ -45,11 +45,12 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::probe::{Tolerance, handler, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::document::{Object, Value};
 use crate::engine::finding::{Action, Finding, Fix};
 use crate::engine::ownership::{Managed, Place};
-use crate::engine::pod::Container;
+use crate::engine::pod::{Class, Container, Template};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
 
@@ -73,6 +74,23 @@ const MAX_PERIOD: i64 = 5;
 
 /// The rule.
 pub struct MissingStartupProbe;
+
+impl MissingStartupProbe {
+    /// Whether the policy's fix adds a startup probe to this container.
+    pub fn adds_to(context: &Context<'_>, template: &Template<'_>, container: &Container<'_>) -> bool {
+        let liveness = container.value.get("livenessProbe");
+        context.fixes(Self::META.id)
+            && Self::META.kinds.contains(&context.kind.judged_as())
+            && template.restarts_always()
+            && container.class == Class::Regular
+            && liveness.as_object().is_some()
+            && container.value["startupProbe"].is_null()
+            && Tolerance::of(liveness).is_some_and(|tolerated| {
+                let params = context.policy.params::<MissingStartupProbe>();
+                startup_probe(container, liveness, tolerated, &params).is_ok()
+            })
+    }
+}
 
 impl Rule for MissingStartupProbe {
     const META: Meta = Meta {
@@ -138,29 +156,6 @@ impl Rule for MissingStartupProbe {
     }
 }
 
-/// How long a liveness probe lets a container fail before it kills it.
-#[derive(Debug, Clone, Copy)]
-struct Tolerance {
-    period: i64,
-    seconds: i64,
-}
-
-impl Tolerance {
-    /// `None` where a number is no whole number ≥ 0. Absent numbers, as in CRDs, are the API's defaults (TRAPS D10).
-    fn of(liveness: &Value<'_>) -> Option<Tolerance> {
-        let number = |member: &str, default: i64| match &liveness[member] {
-            Value::Null => Some(default),
-            value => {
-                value.as_i64().filter(|number| *number >= 0).map(|number| if number == 0 { default } else { number })
-            }
-        };
-        let period = number("periodSeconds", 10)?;
-        let failures = number("failureThreshold", 3)?;
-        let delay = number("initialDelaySeconds", 0)?;
-        Some(Tolerance { period, seconds: delay.checked_add(failures.checked_mul(period)?)? })
-    }
-}
-
 /// The probe to add and the seconds it grants, or why there is none.
 fn startup_probe(
     container: &Container<'_>,
@@ -168,26 +163,10 @@ fn startup_probe(
     tolerance: Tolerance,
     params: &Params,
 ) -> Result<(Value<'static>, i64), String> {
-    let handlers = ["exec", "httpGet", "tcpSocket", "grpc"];
-    // The numbers of a probe are known; every other member is its handler, newer ones too (TRAPS D04).
-    let numbers = [
-        "initialDelaySeconds",
-        "periodSeconds",
-        "timeoutSeconds",
-        "successThreshold",
-        "failureThreshold",
-        "terminationGracePeriodSeconds",
-    ];
-    let mut found = liveness.members().filter(|(name, value)| !value.is_null() && !numbers.contains(name));
-    let (Some((handler, action)), None) = (found.next(), found.next()) else {
+    let Some((handler, action)) = handler(liveness) else {
         return Err("its livenessProbe does not have exactly one handler".to_owned());
     };
-    if action.as_object().is_none() && handlers.contains(&handler) {
-        return Err(format!("the {handler} of its livenessProbe is no object"));
-    }
-    if let Some(port) = action["port"].as_str()
-        && !container.value["ports"].items().iter().any(|declared| declared["name"].as_str() == Some(port))
-    {
+    if let Some(port) = undeclared_port(container, action) {
         return Err(format!("its livenessProbe asks port {}, which the container does not declare", quoted(port)));
     }
     let period = tolerance.period.min(MAX_PERIOD);

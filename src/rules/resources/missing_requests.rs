@@ -6,9 +6,6 @@
 //! request or limit of the whole pod (`spec.resources`) counts for each of its containers. An explicit `0` is a
 //! statement and not missing; what is no quantity at all is left to the API server.
 //!
-//! It also warns, and never more, of a memory request below 1 KiB: `400m` of memory is not 400 megabytes but 0.4
-//! bytes.
-//!
 //! ## Why it matters
 //! The scheduler adds up requests. A pod without them fits on every node, so a rollout can pile pods onto one that has
 //! no room, and those pods are the first to be throttled or evicted when the node runs short. A HorizontalPodAutoscaler
@@ -39,17 +36,13 @@
 //! that sets container defaults, and where that is unknown, the rule warns at most.
 
 use crate::engine::context::Context;
-use crate::engine::document::Value;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::pod::{Class, Container, Template};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::resources::quantity::Quantity;
-
-/// Less memory than this, in thousandths of a byte (1 KiB), can only be a mistaken unit: no process fits.
-const LEAST_MEMORY_MILLI: i128 = 1024 * 1000;
+use crate::rules::resources::stanza::{limit_range_bound, malformed, requested};
 
 /// The rule `missing-requests`.
 pub struct MissingRequests;
@@ -111,17 +104,11 @@ impl Rule for MissingRequests {
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        let pod = template.spec().get("resources");
-        findings.extend(tiny_memory(pod, "pod", |below| template.pointer(below), &["spec", "resources"]));
         for container in judged(template, params) {
             let missing: Vec<&str> = missing(template, container, params).collect();
             if !missing.is_empty() {
                 findings.push(report(context, container, &missing));
             }
-            let subject = format!("container {}", quoted(container.name()));
-            let resources = container.value.get("resources");
-            let tiny = tiny_memory(resources, &subject, |below| container.pointer(below), &["resources"]);
-            findings.extend(tiny.map(|finding| finding.container(container.name())));
         }
     }
 }
@@ -151,18 +138,6 @@ fn missing<'a>(template: Template<'a>, container: Container<'a>, params: &'a Par
     names.filter(move |name| requested(own, name).is_none() && requested(pod, name).is_none())
 }
 
-/// Whether something other than a map stands where a map belongs.
-fn malformed(resources: &Value<'_>) -> bool {
-    let odd = |value: &Value<'_>| !value.is_null() && value.as_object().is_none();
-    odd(resources) || odd(&resources["requests"]) || odd(&resources["limits"])
-}
-
-/// The list that says it, and the value: the request, else the limit, which a pod gets as its request too.
-fn requested<'a>(resources: &'a Value<'a>, name: &str) -> Option<(&'static str, &'a Value<'a>)> {
-    let lists = ["requests", "limits"].into_iter();
-    lists.map(|list| (list, resources.get(list).get(name))).find(|(_, value)| !value.is_null())
-}
-
 fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> Finding {
     let mut message = format!(
         "container {} requests no {}, so the scheduler counts none for it, and it is the first to starve or be evicted \
@@ -170,14 +145,8 @@ fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> 
         quoted(container.name()),
         missing.join(" and no ")
     );
-    let limit_range = &context.facts.limit_range;
-    match limit_range {
-        Known::Absent => {}
-        Known::Known(()) => message.push_str("; a LimitRange of the namespace may supply it"),
-        Known::Unknown(reason) => {
-            message.push_str(&format!("; a LimitRange of the namespace may supply it ({reason})"));
-        }
-    }
+    let (says, bound) = limit_range_bound(&context.facts.limit_range);
+    message.push_str(&says);
     let mut mend = String::from("resources:\n  requests:");
     for name in missing {
         mend.push_str(&format!("\n    {name}: {}", example(name)));
@@ -186,50 +155,16 @@ fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> 
         .container(container.name())
         .measure(i64::try_from(missing.len()).unwrap_or(i64::MAX))
         .mend(mend);
-    if *limit_range == Known::Absent { finding } else { finding.at_most(Action::Warn) }
+    Finding { cap: bound, ..finding }
 }
 
 /// A value to start from, said to be one: what a container needs only its author knows.
-fn example(resource: &str) -> &'static str {
+pub(super) fn example(resource: &str) -> &'static str {
     match resource {
         "cpu" => "100m  # an example: measure it",
         "memory" | "ephemeral-storage" => "128Mi  # an example: measure it",
         _ => "1  # an example",
     }
-}
-
-/// Warns of a memory request that is next to nothing; never more than a warning, for the value is a legal one.
-fn tiny_memory(
-    resources: &Value<'_>,
-    subject: &str,
-    pointer: impl Fn(&[&str]) -> String,
-    below: &[&str],
-) -> Option<Finding> {
-    let (list, value) = requested(resources, "memory")?;
-    let milli = Quantity::read(value)?.milli();
-    if milli <= 0 || milli >= LEAST_MEMORY_MILLI {
-        return None;
-    }
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let unit = if text.ends_with('m') { " (m means thousandths)" } else { "" };
-    let message = format!(
-        "{subject}: {list}.memory {} is {} bytes{unit}, as good as no request",
-        quoted(&text),
-        thousandths(milli)
-    );
-    let digits = text.strip_suffix('m').unwrap_or(&text);
-    let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // Measured 0, so that for the ratchet a missing request is worse than one that is too small.
-    let finding = Finding::new(MissingRequests::META.id, pointer(&[below, &[list, "memory"]].concat()), message)
-        .measure(0)
-        .at_most(Action::Warn);
-    Some(if number { finding.mend(format!("memory: {digits}Mi")) } else { finding })
-}
-
-/// Thousandths as a decimal number: `400` is `0.4`.
-fn thousandths(milli: i128) -> String {
-    let text = format!("{}.{:03}", milli / 1000, milli % 1000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -238,7 +173,8 @@ mod tests {
 
     use super::*;
     use crate::engine::context::Declined;
-    use crate::engine::facts::{Facts, Reason};
+    use crate::engine::document::Value;
+    use crate::engine::facts::{Facts, Known, Reason};
     use crate::engine::kind::lookup;
     use crate::engine::request::{Endpoint, Operation};
     use crate::engine::rule::{AnyRule, Entry};
@@ -313,7 +249,7 @@ mod tests {
 
     #[test]
     fn h02_nobody_asks_for_limit_ranges_where_nothing_is_missing() {
-        let app = json!({"containers": [{"name": "app", "resources": {"limits": {"cpu": "1", "memory": "400m"}}}]});
+        let app = json!({"containers": [{"name": "app", "resources": {"limits": {"cpu": "1", "memory": "64Mi"}}}]});
         assert!(!run(app, json!({}), Known::Absent).1);
     }
 
@@ -324,25 +260,6 @@ mod tests {
         let findings = check(spec(json!({"requests": {"cpu": "1"}})));
         assert_eq!(findings.len(), 2);
         assert!(findings.iter().all(|finding| finding.message.contains("requests no memory, so")));
-    }
-
-    #[test]
-    fn h04_memory_in_thousandths_of_a_byte_warns() {
-        let findings = container(json!({"requests": {"cpu": "1", "memory": "400m"}}));
-        assert_eq!(findings.len(), 1);
-        assert_eq!((findings[0].cap, findings[0].measure), (Some(Action::Warn), Some(0)));
-        assert_eq!(findings[0].pointer, "/spec/template/spec/containers/0/resources/requests/memory");
-        assert_eq!(
-            findings[0].message,
-            "container \"app\": requests.memory \"400m\" is 0.4 bytes (m means thousandths), as good as no request"
-        );
-        assert_eq!(findings[0].mend.as_deref(), Some("memory: 400Mi"));
-        // As API servers hand on 128000m, and the shape that 1.1Gi takes, which is no mistake.
-        let memory = |quantity| container(json!({"requests": {"cpu": "1", "memory": quantity}})).len();
-        assert_eq!(memory(json!("128")), 1);
-        assert_eq!(memory(json!(0.4)), 1);
-        assert_eq!(memory(json!("1181116006400m")), 0);
-        assert_eq!(memory(json!("128974848000m")), 0);
     }
 
     #[test]

@@ -60,8 +60,9 @@ pub fn asks_only_about_what_it_names() {
             let rules = entry["rules"].as_array().unwrap();
             let resources: Vec<&str> = rules.iter().flat_map(|rule| strings(&rule["resources"])).collect();
             let pods = resources.contains(&"pods");
-            assert_eq!(entry["failurePolicy"], if pods { "Ignore" } else { "Fail" }, "{name}");
-            assert!(!pods || resources == ["pods"], "{name}: pods share an entry: {resources:?}");
+            let services = resources.contains(&"services");
+            assert_eq!(entry["failurePolicy"], if pods || services { "Ignore" } else { "Fail" }, "{name}");
+            assert!(!(pods || services) || resources.len() == 1, "{name}: what must never wait shares: {resources:?}");
             for rule in rules {
                 let operations = strings(&rule["operations"]);
                 let expected: &[&str] = if pods { &["CREATE"] } else { &["CREATE", "UPDATE"] };
@@ -88,11 +89,14 @@ pub fn asks_only_about_what_it_names() {
         [
             "/mutate: deployments statefulsets daemonsets",
             "/mutate: rollouts",
+            "/mutate: poddisruptionbudgets",
             "/validate: deployments statefulsets daemonsets",
             "/validate: rollouts",
             "/validate: replicasets replicationcontrollers",
             "/validate: jobs cronjobs",
             "/validate: poddisruptionbudgets",
+            "/validate: horizontalpodautoscalers",
+            "/validate: services",
             "/validate: pods",
         ]
     );

@@ -26,7 +26,7 @@ pub fn finalizers_can_be_removed_from_what_is_being_deleted() {
         r#"[{"op":"test","path":"/metadata/finalizers/0","value":"e2e.plimsoll.dev/first"},
             {"op":"remove","path":"/metadata/finalizers/0"}]"#,
     ]);
-    assert_eq!(count.moved(), [""; 0], "metadata and scale do not reach us");
+    assert_eq!(count.moved(), [""; 0], "metadata and scaling to 0 do not reach us");
 
     // Some operators write the spec together with their finalizer, and worse than before.
     let generation = case.generation("deployment/web");

@@ -40,7 +40,7 @@ pub fn all() -> Vec<(&'static str, fn())> {
             replacing_with_the_same_manifest_changes_nothing,
             a_patched_image_rolls_out_with_the_fixes_it_had,
             a_patch_to_a_mutable_tag_is_denied,
-            labels_annotations_and_scale_do_not_reach_us,
+            labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about,
             restart_adds_nothing_of_ours,
             old_violations_only_warn_and_new_ones_are_denied;
         rollback:

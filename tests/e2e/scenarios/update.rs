@@ -64,7 +64,7 @@ pub fn a_patch_to_a_mutable_tag_is_denied() {
     assert_eq!(case.replica_sets("web"), sets);
 }
 
-pub fn labels_annotations_and_scale_do_not_reach_us() {
+pub fn labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about() {
     let case = with_web("metadata");
     let stored = case.kubectl.get("deployment/web");
     let sets = case.replica_sets("web");
@@ -75,10 +75,11 @@ pub fn labels_annotations_and_scale_do_not_reach_us() {
     // A Deployment's generation counts annotations too.
     assert_eq!(case.generation("deployment/web"), 2);
     assert_eq!(case.replica_sets("web"), sets);
+    assert_eq!(count.moved(), [""; 0]);
 
     case.kubectl.ok(&["scale", "deployment", "web", "--replicas=3"]);
     case.rolled_out("web");
-    assert_eq!(count.moved(), [""; 0]);
+    assert_eq!(count.moved(), ["validate UPDATE Scale allow"]);
     let after = case.kubectl.get("deployment/web");
     assert_eq!(
         changes(&stored, &after),

@@ -1,5 +1,5 @@
-//! What the caches cost. Run alone, for it reads the memory of the whole process:
-//! `cargo test --test server cluster::memory -- --ignored --nocapture`.
+//! What the caches cost: `cargo test --test server cluster::memory -- --nocapture`. It reads the memory of the whole
+//! process, so the test starts one of its own.
 
 use super::*;
 
@@ -40,9 +40,25 @@ async fn filled(api: &FakeApi) -> Live {
     live
 }
 
-#[tokio::test]
-#[ignore = "a measurement: it wants the process for itself"]
-async fn ten_thousand_deployments() {
+/// Set in the process that measures.
+const MEASURES: &str = "PLIMSOLL_TEST_MEASURES_MEMORY";
+
+#[test]
+fn ten_thousand_deployments_cost_two_kilobytes_each_at_the_most() {
+    if std::env::var_os(MEASURES).is_some() {
+        tokio::runtime::Runtime::new().unwrap().block_on(measure());
+        return;
+    }
+    let name = "cluster::memory::ten_thousand_deployments_cost_two_kilobytes_each_at_the_most";
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", name, "--nocapture"]).env(MEASURES, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let measured = text.lines().find(|line| line.contains("bytes kept for each of 10000 Deployments"));
+    println!("{}", measured.unwrap_or_else(|| panic!("nothing was measured:\n{text}")));
+}
+
+async fn measure() {
     let api = FakeApi::start(&[]).await;
     for path in ["daemonsets", "deployments", "replicasets", "statefulsets"].map(|kind| format!("/apis/apps/v1/{kind}"))
     {

@@ -92,7 +92,7 @@ async fn the_neighbours_of_a_namespace_are_what_was_listed() {
     let autoscaler = Autoscaler { name: "h".to_owned(), target_group, target_kind, target_name, min: 1, max: 4 };
     assert_eq!(facts.autoscalers, Known::Known(vec![autoscaler]));
     let selector = [("app".to_owned(), "web".to_owned())].into();
-    assert_eq!(facts.services, Known::Known(vec![Service { name: "s".to_owned(), selector }]));
+    assert_eq!(facts.services, Known::Known(vec![Service { name: "s".to_owned(), selector, ports: Vec::new() }]));
     let access_modes = vec!["ReadWriteOnce".to_owned()];
     assert_eq!(facts.claims, Known::Known(vec![Claim { name: "c".to_owned(), access_modes }]));
     let workloads = facts.workloads.known().unwrap();

@@ -1,6 +1,7 @@
 //! Group H: images and resources.
 
 use plimsoll::engine::facts::Reason;
+use plimsoll::engine::finding::Action;
 use serde_json::{Value, json};
 
 use super::b::B13;
@@ -105,13 +106,13 @@ fn h04_quantities_as_people_write_them() {
 
 #[test]
 fn h04_memory_in_thousandths_of_a_byte_is_a_mistake() {
-    let world = World::p0();
+    let world = World::p0().rule("implausible-quantity", Action::Warn, false, json!({}));
     for object in [
         rollout(json!({"requests": {"cpu": "1", "memory": "400m"}})),
         with_resources(json!({"requests": {"cpu": "1", "memory": "400m"}})),
     ] {
         let answer = world.create(&object).validate();
-        assert!(answer.allowed && answer.warns(&["[missing-requests]", "400m", "0.4 bytes"]), "{answer:?}");
+        assert!(answer.allowed && answer.warns(&["[implausible-quantity]", "400m", "0.4 bytes"]), "{answer:?}");
     }
 }
 
