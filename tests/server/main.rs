@@ -4,4 +4,5 @@ mod cluster;
 mod corpus;
 mod harness;
 mod policy;
+mod properties;
 mod traps;
