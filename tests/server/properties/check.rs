@@ -1,0 +1,217 @@
+//! What holds for every review.
+
+use std::collections::BTreeSet;
+
+use plimsoll::engine::document::Value;
+use plimsoll::engine::finding::Action;
+use plimsoll::engine::pointer::pointer;
+use plimsoll::engine::request::Endpoint;
+use plimsoll::engine::verdict::Verdict;
+
+use super::apply::{Operation, operations, patched};
+use super::ask::{ask, check_answer};
+use super::generator::entropy::Entropy;
+use super::generator::json::shuffled;
+use super::generator::{Case, template, template_pointer};
+
+/// What a case brought about, for the statistics.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Rules that found something.
+    pub found: BTreeSet<&'static str>,
+    /// Rules whose fix was applied.
+    pub fixed: BTreeSet<&'static str>,
+    /// Whether there was a patch.
+    pub patched: bool,
+    /// Whether it was denied.
+    pub denied: bool,
+}
+
+/// Checks everything; the error says which promise is broken, and how.
+pub fn check(case: &Case) -> Result<Outcome, String> {
+    let (Some(mutate), Some(validate)) = (ask(case, Endpoint::Mutate), ask(case, Endpoint::Validate)) else {
+        return Ok(Outcome::default());
+    };
+    let review = case.review();
+    same(&mutate, ask(case, Endpoint::Mutate), "asked twice, /mutate")?;
+    same(&validate, ask(case, Endpoint::Validate), "asked twice, /validate")?;
+    check_answer(review.as_bytes(), &mutate)?;
+    check_answer(review.as_bytes(), &validate)?;
+    if !mutate.allowed() || validate.patch.is_some() {
+        return Err(format!("/mutate denies or /validate patches: {mutate:?} {validate:?}"));
+    }
+    if mutate.anomalies.contains(&"patch-dropped") {
+        return Err("a fix was planned that does not resolve".to_owned());
+    }
+    let result = match &mutate.patch {
+        Some(patch) => {
+            let operations = operations(patch)?;
+            operations.iter().try_for_each(|operation| allowed_place(case, operation))?;
+            patched(&case.object, patch).map_err(|error| format!("patch {patch}: {error}"))?
+        }
+        None => case.object.clone(),
+    };
+    nothing_lost(case, &mutate, &result)?;
+    converges(case, &mutate, &result)?;
+    same_denials(case, &validate, &result)?;
+    template_stays(case, &result)?;
+    order_is_nothing(case, &mutate, &validate)?;
+    Ok(Outcome {
+        found: validate.findings.iter().map(|judged| judged.finding.rule).collect(),
+        fixed: mutate.fixes.iter().map(|fix| fix.rule).collect(),
+        patched: mutate.patch.is_some(),
+        denied: !validate.allowed(),
+    })
+}
+
+fn same(first: &Verdict, second: Option<Verdict>, what: &str) -> Result<(), String> {
+    match second {
+        Some(second) if second == *first => Ok(()),
+        second => Err(format!("{what}:\n{first:?}\n{second:?}")),
+    }
+}
+
+/// Point 3: no operation at or below a place that is never ours.
+fn allowed_place(case: &Case, operation: &Operation) -> Result<(), String> {
+    let at = pointer(&operation.path);
+    let template = template_pointer(case.named.kind);
+    let never = [
+        "/metadata/labels",
+        "/metadata/managedFields",
+        "/metadata/ownerReferences",
+        "/spec/selector",
+        "/status",
+        &format!("{template}/metadata/labels"),
+    ];
+    // An operation that makes a parent carries what is below it.
+    let brings = |place: &str| {
+        let below = place.strip_prefix(&at).map(|rest| rest.split('/').skip(1).collect::<Vec<_>>());
+        below.is_some_and(|below| !below.is_empty() && !operation.value.at(&below).is_null())
+    };
+    let hit = never.iter().find(|place| {
+        at == **place || at.strip_prefix(**place).is_some_and(|rest| rest.starts_with('/')) || brings(place)
+    });
+    match hit {
+        Some(place) => Err(format!("an operation at {at} touches {place}")),
+        None => Ok(()),
+    }
+}
+
+/// Point 4: every member and element is still there, in its order; what differs is a scalar that was replaced.
+fn nothing_lost(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> {
+    let replaced: Vec<String> = match &mutate.patch {
+        Some(patch) => operations(patch)?.iter().map(|operation| pointer(&operation.path)).collect(),
+        None => Vec::new(),
+    };
+    let (before, after) = (read(&case.object)?, read(result)?);
+    kept(&before, &after, &mut Vec::new(), &replaced)
+}
+
+fn kept(before: &Value<'_>, after: &Value<'_>, at: &mut Vec<String>, replaced: &[String]) -> Result<(), String> {
+    let lost = |at: &[String]| Err(format!("{} was {before} and became {after}", pointer(at)));
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            let names: Vec<&str> = before.iter().map(|(name, _)| name).collect();
+            let left: Vec<&str> =
+                after.iter().map(|(name, _)| name).filter(|name| before.get(name).is_some()).collect();
+            if names != left {
+                return lost(at);
+            }
+            for (name, value) in before.iter() {
+                at.push(name.to_owned());
+                kept(value, after.get(name).unwrap_or(&Value::Null), at, replaced)?;
+                at.pop();
+            }
+            Ok(())
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                at.push(index.to_string());
+                kept(before, after, at, replaced)?;
+                at.pop();
+            }
+            Ok(())
+        }
+        (before, after) if before == after => Ok(()),
+        (before, _) => {
+            let whole = matches!(before, Value::Object(_) | Value::Array(_));
+            // Our own values may be whole objects: a probe that a claim of ours stands for is renewed.
+            let ours = at.iter().any(|member| member == "startupProbe" || member == "preStop");
+            if replaced.contains(&pointer(at)) && (!whole || ours) { Ok(()) } else { lost(at) }
+        }
+    }
+}
+
+/// Point 2: what was mutated is not mutated again, neither in a second round nor by a write that changes nothing.
+fn converges(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> {
+    let again = case.with_object(result.to_owned());
+    if let Some(patch) = ask(&again, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
+        return Err(format!("first {:?}, and on the result\n{result}\na second patch {patch}", mutate.patch));
+    }
+    let untouched = again.with_old(result.to_owned());
+    if let Some(patch) = ask(&untouched, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
+        return Err(format!("an UPDATE that changes nothing of\n{result}\nis patched {patch}"));
+    }
+    Ok(())
+}
+
+/// Point 5: fixes neither cause nor hide a denial.
+fn same_denials(case: &Case, validate: &Verdict, result: &str) -> Result<(), String> {
+    let Some(after) = ask(&case.with_object(result.to_owned()), Endpoint::Validate) else {
+        return Err("the result cannot be read".to_owned());
+    };
+    // With its fixes the template may be that of a retained revision: then it is a rollback, and only then.
+    if after.rollback != validate.rollback {
+        return Ok(());
+    }
+    let (before, after) = (denials(validate), denials(&after));
+    if before == after { Ok(()) } else { Err(format!("denied {before:?}, after the fixes of {result} {after:?}")) }
+}
+
+fn denials(verdict: &Verdict) -> BTreeSet<(&'static str, String, Option<String>)> {
+    let denied = verdict.findings.iter().filter(|judged| judged.action == Action::Deny);
+    denied
+        .map(|judged| (judged.finding.rule, judged.finding.pointer.clone(), judged.finding.container.clone()))
+        .collect()
+}
+
+/// Point 7: where the author left the template alone, it stays as it is.
+fn template_stays(case: &Case, result: &str) -> Result<(), String> {
+    let Some(old) = &case.old else { return Ok(()) };
+    let (old, object, result) = (read(old)?, read(&case.object)?, read(result)?);
+    let of = |object| template(object, case.named.kind);
+    // A label or another template annotation of ours at the object itself is not the pod template of a Pod.
+    if case.named.kind == "Pod" {
+        return Ok(());
+    }
+    if (case.template_kept || of(&old).to_string() == of(&object).to_string()) && of(&old) != of(&result) {
+        return Err(format!("the template was\n{}\nand becomes\n{}", of(&old), of(&result)));
+    }
+    Ok(())
+}
+
+/// Point 8: the order of members means nothing.
+fn order_is_nothing(case: &Case, mutate: &Verdict, validate: &Verdict) -> Result<(), String> {
+    let bytes: Vec<u8> = case.object.bytes().rev().take(512).collect();
+    let mut entropy = Entropy::new(&bytes);
+    let mut reorder = |text: &str| read(text).map(|value| shuffled(&value.to_static(), &mut entropy).to_string());
+    let mut other = case.with_object(reorder(&case.object)?);
+    other.old = case.old.as_deref().map(reorder).transpose()?;
+    for (endpoint, first) in [(Endpoint::Mutate, mutate), (Endpoint::Validate, validate)] {
+        let Some(second) = ask(&other, endpoint) else { return Err("shuffled, it cannot be read".to_owned()) };
+        let patch = |verdict: &Verdict| {
+            verdict.patch.as_deref().map(Value::parse).transpose().map(|it| it.map(|v| v.to_static()))
+        };
+        let patches = [patch(first), patch(&second)].map(|patch| patch.map_err(|error| error.to_string()));
+        if patches[0] != patches[1] {
+            return Err(format!("patch {:?}, shuffled {:?}", first.patch, second.patch));
+        }
+        let rest = |verdict: &Verdict| Verdict { patch: None, ..verdict.clone() };
+        same(&rest(first), Some(rest(&second)), "members in another order")?;
+    }
+    Ok(())
+}
+
+fn read(text: &str) -> Result<Value<'_>, String> {
+    Value::parse(text).map_err(|error| error.to_string())
+}

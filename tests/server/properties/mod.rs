@@ -1,0 +1,70 @@
+//! Promises that hold for every input, tried on inputs by chance.
+
+mod apply;
+mod ask;
+mod check;
+mod generator;
+mod regressions;
+
+use std::collections::BTreeMap;
+
+use plimsoll::rules::REGISTRY;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use check::check;
+use generator::Case;
+use generator::entropy::bytes;
+
+/// Bytes that a case needs at most, nearly always.
+const ENOUGH: usize = 1024;
+
+/// Cases of [`every_rule_fires_and_every_fix_applies`].
+const COUNTED: u64 = 3000;
+
+#[test]
+fn promises_hold_for_any_review() {
+    let config = Config { cases: 1500, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+    let strategy = proptest::collection::vec(any::<u8>(), 0..ENOUGH);
+    let outcome = TestRunner::new(config).run(&strategy, |bytes| {
+        let case = Case::generate(&bytes);
+        check(&case).map(drop).map_err(|error| TestCaseError::fail(format!("{error}\n\n{case:?}")))
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+/// The generator is only worth what it reaches.
+#[test]
+fn every_rule_fires_and_every_fix_applies() {
+    let (mut found, mut fixed) = (BTreeMap::new(), BTreeMap::new());
+    let (mut patched, mut denied) = (0, 0);
+    let mut broken = Vec::new();
+    for seed in 0..COUNTED {
+        let case = Case::generate(&bytes(seed, ENOUGH));
+        match check(&case) {
+            Ok(outcome) => {
+                outcome.found.into_iter().for_each(|rule| *found.entry(rule).or_insert(0) += 1);
+                outcome.fixed.into_iter().for_each(|rule| *fixed.entry(rule).or_insert(0) += 1);
+                patched += u64::from(outcome.patched);
+                denied += u64::from(outcome.denied);
+            }
+            Err(error) => broken.push(format!("seed {seed}: {error}\n{case:?}")),
+        }
+    }
+    assert!(broken.is_empty(), "{} of {COUNTED} cases, the first:\n{}", broken.len(), broken[0]);
+    println!("of {COUNTED} cases {patched} are patched, {denied} denied; found {found:?}, fixed {fixed:?}");
+    let percent = |counts: &BTreeMap<&str, u64>, rule: &str| counts.get(rule).copied().unwrap_or(0) * 100 >= COUNTED;
+    let mut rare = Vec::new();
+    for meta in REGISTRY.iter().map(|rule| rule.meta()) {
+        if !percent(&found, meta.id) {
+            rare.push(format!("{} finds something in {:?} of {COUNTED} cases", meta.id, found.get(meta.id)));
+        }
+        if meta.fixable && !percent(&fixed, meta.id) {
+            rare.push(format!("{} fixes something in {:?} of {COUNTED} cases", meta.id, fixed.get(meta.id)));
+        }
+    }
+    assert!(rare.is_empty(), "too rare:\n{}", rare.join("\n"));
+    assert!(patched * 5 >= COUNTED, "only {patched} of {COUNTED} cases are patched");
+}

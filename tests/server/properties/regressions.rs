@@ -1,0 +1,1 @@
+//! Faults that chance found, each by the smallest case that shows it.
