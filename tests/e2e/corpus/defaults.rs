@@ -167,7 +167,8 @@ fn container(container: &mut Value) {
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get_mut(probe).filter(|probe| probe.is_object()) else { continue };
         // A zero counts as absent, as it does for the server.
-        for (member, value) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+        for (member, value) in
+            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
         {
             if probe[member].as_i64() == Some(0) {
                 probe[member] = Value::Null;

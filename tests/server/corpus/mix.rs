@@ -104,13 +104,15 @@ fn the_mix_is_that_of_public_workloads() {
         .copied()
         .filter(|object| {
             let labels = &object["spec"]["template"]["metadata"]["labels"];
-            let all_match = |selector: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value);
+            let all_match =
+                |selector: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value);
             services.iter().any(|service| all_match(&service["spec"]["selector"]))
         })
         .collect();
     let ports: Vec<&Value> = rolling.iter().copied().flat_map(probed_ports).collect();
     let strategy = |object: &Value| object["spec"]["strategy"]["type"].as_str().unwrap_or_default().to_owned();
-    let no_strategy = |object: &Value| object["spec"]["strategy"].as_object().is_none_or(|strategy| strategy.is_empty());
+    let no_strategy =
+        |object: &Value| object["spec"]["strategy"].as_object().is_none_or(|strategy| strategy.is_empty());
     let grace = |object: &Value| pod(object)["terminationGracePeriodSeconds"].as_i64();
     let on_a_node_claim = |object: &Value| {
         items(pod(object), "volumes").iter().any(|volume| {
@@ -119,10 +121,15 @@ fn the_mix_is_that_of_public_workloads() {
             claim.is_some_and(|claim| claim["spec"]["accessModes"] == json!(["ReadWriteOnce"]))
         })
     };
-    let annotated = |object: &Value| object["spec"]["template"]["metadata"]["annotations"].get("checksum/config").is_some();
+    let annotated =
+        |object: &Value| object["spec"]["template"]["metadata"]["annotations"].get("checksum/config").is_some();
 
     let shares = [
-        ("Deployments of one replica", 80.0, percent(&deployments, |d| d["spec"]["replicas"].as_i64().unwrap_or(1) == 1)),
+        (
+            "Deployments of one replica",
+            80.0,
+            percent(&deployments, |d| d["spec"]["replicas"].as_i64().unwrap_or(1) == 1),
+        ),
         ("Deployments with Recreate", 14.0, percent(&deployments, |d| strategy(d) == "Recreate")),
         ("Deployments without a strategy", 65.0, percent(&deployments, |d| no_strategy(d))),
         (
