@@ -11,6 +11,7 @@ mod case;
 mod certs;
 mod changes;
 mod control_plane;
+mod corpus;
 mod helm;
 mod kubectl;
 mod manifests;

@@ -76,10 +76,15 @@ fn stateful_set(spec: &mut Value) {
     default(&mut spec["persistentVolumeClaimRetentionPolicy"], "whenDeleted", json!("Retain"));
     default(&mut spec["persistentVolumeClaimRetentionPolicy"], "whenScaled", json!("Retain"));
     default(spec, "updateStrategy", json!({}));
-    default(&mut spec["updateStrategy"], "type", json!("RollingUpdate"));
-    if spec["updateStrategy"]["type"] == "RollingUpdate" {
-        default(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
-        default(&mut spec["updateStrategy"]["rollingUpdate"], "partition", json!(0));
+    let strategy = &mut spec["updateStrategy"];
+    // Only where the type is not said, the members are.
+    if strategy["type"].is_null() {
+        strategy["type"] = json!("RollingUpdate");
+        default(strategy, "rollingUpdate", json!({}));
+    }
+    if strategy["type"] == "RollingUpdate" && strategy["rollingUpdate"].is_object() {
+        default(&mut strategy["rollingUpdate"], "partition", json!(0));
+        default(&mut strategy["rollingUpdate"], "maxUnavailable", json!(1));
     }
     each(spec, "volumeClaimTemplates", |claim| {
         default(claim, "apiVersion", json!("v1"));

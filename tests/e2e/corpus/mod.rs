@@ -4,6 +4,7 @@
 //! Both test binaries read it: `server` asks offline, `e2e` applies it to a real API server.
 
 pub mod defaults;
+pub mod rollout_crd;
 
 use std::path::Path;
 
@@ -65,6 +66,12 @@ pub const ARGUED: &[Argued] = &[
         why: "a newer version migrates the database on its claim, and the older one cannot read it afterwards",
     },
     Argued {
+        id: "Deployment/redirects",
+        rule: "no-rollback-history",
+        why: "with revisionHistoryLimit 0 there is no `rollout undo`, and a bad image is mended only by whoever finds the \
+              old manifest; 1 keeps the list as tidy",
+    },
+    Argued {
         id: "Deployment/static-site",
         rule: "mutable-image-tag",
         why: "no tag is the tag latest: each replica runs the version of the day its node pulled it",
@@ -93,9 +100,4 @@ fn read(path: &Path) -> Vec<Manifest> {
 pub fn id(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
-}
-
-/// The argument for a denial of this object, if it is meant.
-pub fn argued(id: &str) -> Option<&'static Argued> {
-    ARGUED.iter().find(|argued| argued.id == id)
 }

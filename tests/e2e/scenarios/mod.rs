@@ -2,6 +2,7 @@
 
 mod apply;
 mod availability;
+mod baseline;
 mod capacity;
 mod chart;
 mod config;
@@ -28,6 +29,10 @@ pub fn all() -> Vec<(&'static str, fn())> {
             asks_for_no_secrets_and_no_wildcards,
             refuses_values_that_contradict,
             the_service_account_may_read_what_the_server_needs_and_no_more;
+        baseline:
+            the_defaults_that_offline_tests_fill_in_are_the_api_servers,
+            client_side_apply_stores_all_and_changes_nothing_the_second_time,
+            server_side_apply_stores_all_and_changes_nothing_the_second_time;
         apply:
             an_unsafe_deployment_is_denied_with_all_its_findings,
             a_safe_deployment_is_completed_and_rolls_out_once,
