@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::author;
+use super::author::{self, Places};
 use super::context::{Context, Declined};
 use super::document::Value;
 use super::facts::{Facts, Known, Needs, Reason, RevisionOwner};
@@ -13,6 +13,7 @@ use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
 use super::text::quoted;
 use crate::policy::{FixAt, Policy, Setting};
+use crate::rules;
 
 /// One request prepared for judgement.
 pub struct Case<'r> {
@@ -71,7 +72,8 @@ impl<'r> Case<'r> {
                 case.claims = Claims::of(old);
                 case.claims.extend(implied.clone());
                 let old_author = author::without(old, kind, policy, case.claims.iter());
-                case.claims.retain(|claim| implied.contains(claim) || still_ours(kind, policy, old, object, claim));
+                let places = (Places::of(old, kind, policy), Places::of(object, kind, policy));
+                case.claims.retain(|claim| implied.contains(claim) || still_ours(kind, &places, old, object, claim));
                 let new_author = author::without(object, kind, policy, case.claims.iter());
                 case.template_changed = !author::same_template(&old_author, &new_author, kind);
             }
@@ -196,9 +198,8 @@ impl<'r> Case<'r> {
 
 /// Whether every value that a claim of the old object stands for is still ours in the new one: the same value, or
 /// dropped by a PUT, or back at the API default that nobody applied.
-fn still_ours(kind: &Kind, policy: &Policy, old: &Value<'_>, new: &Value<'_>, claim: &str) -> bool {
-    let in_old = author::places(old, kind, policy, claim);
-    let in_new = author::places(new, kind, policy, claim);
+fn still_ours(kind: &Kind, places: &(Places<'_>, Places<'_>), old: &Value<'_>, new: &Value<'_>, claim: &str) -> bool {
+    let (in_old, in_new) = (places.0.claimed(claim), places.1.claimed(claim));
     let held = in_old.iter().any(|place| !old.at(&place.path).is_null());
     held && in_old.len() == in_new.len()
         && in_old.iter().zip(&in_new).all(|(before, after)| {
@@ -223,13 +224,23 @@ fn dropped(kind: &Kind, new: &Value<'_>, place: &author::Claimed) -> bool {
         }
 }
 
+/// Rules that an author declines and that we do not know, the most that are kept.
+const MAX_UNKNOWN: usize = 16;
+
+fn is_rule(id: &str) -> bool {
+    rules::REGISTRY.iter().any(|rule| rule.meta().id == id)
+}
+
 fn declined(object: &Value<'_>) -> Declined {
     let text = object.at(&["metadata", "annotations", SKIP_FIXES]).as_str().unwrap_or_default();
     let mut declined = Declined::default();
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         match entry {
             "all" => declined.all = true,
-            rule => declined.rules.push(rule.to_owned()),
+            rule if declined.rules.iter().any(|known| known == rule) => {}
+            // A few unknown ones are enough to warn of; known ones are never lost among them.
+            rule if declined.rules.len() < MAX_UNKNOWN || is_rule(rule) => declined.rules.push(rule.to_owned()),
+            _ => {}
         }
     }
     declined

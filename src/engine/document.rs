@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The member that stays raw text: it is as large as the object and only asked for when a fix would replace a default.
@@ -49,8 +49,14 @@ pub enum Number {
 /// The members of a JSON object.
 #[derive(Debug, Clone, Default)]
 pub struct Object<'a> {
+    /// In the order received; more than [`FEW`] of them sorted by name and each name once, so that no look-up and no
+    /// comparison takes time by the square of what somebody sends.
     members: Vec<(Cow<'a, str>, Value<'a>)>,
 }
+
+/// Up to here members are looked at one by one: more than any type of the API has fields. Maps that are longer
+/// come sorted by name from an API server, as Go writes them.
+const FEW: usize = 64;
 
 /// What an absent member reads as.
 static NULL: Value<'static> = Value::Null;
@@ -58,10 +64,27 @@ static NULL: Value<'static> = Value::Null;
 impl<'a> Object<'a> {
     /// The member of this name; of doubled members the last, as Go reads them.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
-        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.position(key).map(|index| &self.members[index].1)
     }
 
-    /// Members in the order received, doubled ones included.
+    fn position(&self, key: &str) -> Option<usize> {
+        if self.members.len() <= FEW {
+            return self.members.iter().rposition(|(name, _)| name == key);
+        }
+        self.members.binary_search_by(|(name, _)| name.as_ref().cmp(key)).ok()
+    }
+
+    /// Keeps what is said of `members`.
+    fn settle(&mut self) {
+        if self.members.len() > FEW {
+            // The sort is stable: turned round, the last of doubled ones comes first and is the one that stays.
+            self.members.reverse();
+            self.members.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.members.dedup_by(|(later, _), (first, _)| later == first);
+        }
+    }
+
+    /// Members in the order received, doubled ones included; more than a few in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), value))
     }
@@ -77,16 +100,44 @@ impl<'a> Object<'a> {
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
-        self.members.iter_mut().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.position(key).map(|index| &mut self.members[index].1)
     }
 
     /// Sets the member, replacing every one of that name.
     pub fn insert(&mut self, key: impl Into<Cow<'a, str>>, value: Value<'a>) {
         let key = key.into();
-        match self.get_mut(&key) {
-            Some(slot) => *slot = value,
-            None => self.members.push((key, value)),
+        if let Some(slot) = self.get_mut(&key) {
+            *slot = value;
+        } else if self.members.len() > FEW {
+            let place = self.members.partition_point(|(name, _)| *name < key);
+            self.members.insert(place, (key, value));
+        } else {
+            self.members.push((key, value));
+            self.settle();
         }
+    }
+
+    /// Whether both hold the same, whatever the order; a `null` member is as an absent one. Where the names stand in the
+    /// same order, doubled ones are compared one by one.
+    fn same_as(&self, other: &Object<'_>) -> bool {
+        let in_step =
+            self.len() == other.len() && self.iter().zip(other.iter()).all(|((name, _), (other, _))| name == other);
+        if in_step {
+            return self.iter().zip(other.iter()).all(|((_, value), (_, other))| value == other);
+        }
+        // Every value is compared once at most: comparing a doubled member for each time that it stands there would
+        // double the work at every level of nesting.
+        self.effective() == other.effective()
+    }
+
+    /// The members that count, sorted by name.
+    fn effective(&self) -> Vec<(&str, &Value<'a>)> {
+        let mut members: Vec<_> = self.iter().collect();
+        members.reverse();
+        members.sort_by_key(|(name, _)| *name);
+        members.dedup_by_key(|(name, _)| *name);
+        members.retain(|(_, value)| !value.is_null());
+        members
     }
 
     /// Removes every member of that name.
@@ -97,7 +148,9 @@ impl<'a> Object<'a> {
 
 impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
     fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
-        Object { members: members.into_iter().collect() }
+        let mut object = Object { members: members.into_iter().collect() };
+        object.settle();
+        object
     }
 }
 
@@ -285,12 +338,7 @@ impl PartialEq for Value<'_> {
             (Value::String(a), Value::String(b)) => a == b,
             (Value::Raw(a), Value::Raw(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
-            (Value::Object(a), Value::Object(b)) => {
-                let covered = |x: &Object<'_>, y: &Object<'_>| {
-                    x.iter().all(|(name, _)| x.get(name).unwrap_or(null()) == y.get(name).unwrap_or(null()))
-                };
-                covered(a, b) && b.iter().all(|(name, value)| value.is_null() || a.get(name).is_some())
-            }
+            (Value::Object(a), Value::Object(b)) => a.same_as(b),
             _ => false,
         }
     }
@@ -434,16 +482,12 @@ impl<'de> Visitor<'de> for ValueVisitor {
             let raw = name == RAW_MEMBER;
             let value = map.next_value_seed(Seed { raw })?;
             members.push((name, value));
-            if members.len() > MAX_MEMBERS {
-                return Err(A::Error::custom("more than 65536 members in one object"));
-            }
         }
-        Ok(Value::Object(Object { members }))
+        let mut object = Object { members };
+        object.settle();
+        Ok(Value::Object(object))
     }
 }
-
-/// Look-ups go through the members one by one; no Kubernetes object comes near this.
-const MAX_MEMBERS: usize = 65_536;
 
 /// A member's name, borrowed where it holds no escape (serde's own `Cow<str>` always copies).
 struct Key<'a>(Cow<'a, str>);

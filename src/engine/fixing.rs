@@ -1,6 +1,8 @@
 //! `/mutate`: which fixes are written, and the patch.
 
-use super::author;
+use std::collections::HashSet;
+
+use super::author::{self, Places};
 use super::case::Case;
 use super::document::Value;
 use super::facts::{Facts, Known, Reason};
@@ -28,9 +30,7 @@ struct Plan {
 /// The verdict of `/mutate`: never a denial.
 pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     let mut verdict = Verdict::default();
-    // A kind that cannot be patched, or whose operator would patch it back.
-    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
-    if !case.kind.mutable || fought_over || (case.kind.immutable && case.old.is_some()) {
+    if !may_write(case) {
         return verdict;
     }
     verdict.rollback = case.is_rollback(facts);
@@ -54,6 +54,13 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     verdict
 }
 
+/// Whether `/mutate` writes to this object at all: not to a kind that cannot be patched, nor where its operator would
+/// patch it back.
+pub fn may_write(case: &Case<'_>) -> bool {
+    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
+    case.kind.mutable && !fought_over && !(case.kind.immutable && case.old.is_some())
+}
+
 /// The warning for a finding, in the same words from both webhooks: the API server shows equal ones once.
 pub fn warning(finding: &Finding) -> String {
     format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message)
@@ -70,13 +77,9 @@ fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
         }
         let implied = author::implied(case.object, case.kind, case.policy);
         let before = claims.clone();
-        claims.retain(|claim| {
-            implied.contains(claim)
-                || findings
-                    .iter()
-                    .filter_map(|finding| finding.fix.as_ref())
-                    .any(|fix| fix.claim == *claim && is_in_place(case, fix))
-        });
+        let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+        let written: HashSet<&str> = fixes.filter(|fix| is_in_place(case, fix)).map(|fix| fix.claim.as_str()).collect();
+        claims.retain(|claim| implied.contains(claim) || written.contains(claim.as_str()));
         if claims == before {
             return (findings, claims);
         }
@@ -91,6 +94,7 @@ fn is_in_place(case: &Case<'_>, fix: &Fix) -> bool {
 /// New fixes: on CREATE, and where the author changed the template.
 fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
     let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new() };
+    let old_values = OldValues::new(case);
     // A look-up that failed keeps the old value, even one that a PUT dropped (TRAPS F12).
     for finding in findings.iter().filter(|finding| finding.fix.is_none() && finding.stopped_by_lookup) {
         let claim = match &finding.container {
@@ -98,7 +102,7 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             None => finding.rule.to_owned(),
         };
         if claims.contains(&claim) {
-            plan.writes.extend(old_values(case, &claim));
+            plan.writes.extend(old_values.of(&claim));
         }
     }
     for fix in findings.into_iter().filter_map(|finding| finding.fix) {
@@ -109,10 +113,11 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
         }
     }
     // An entry for a value that is gone and is not written again says nothing.
+    let written: HashSet<&[String]> = plan.writes.iter().map(|(path, _)| path.as_slice()).collect();
+    let places = Places::of(case.object, case.kind, case.policy);
     claims.retain(|claim| {
-        author::places(case.object, case.kind, case.policy, claim).iter().any(|place| {
-            !case.object.at(&place.path).is_null() || plan.writes.iter().any(|(path, _)| *path == place.path)
-        })
+        let mut places = places.claimed(claim).into_iter();
+        places.any(|place| !case.object.at(&place.path).is_null() || written.contains(place.path.as_slice()))
     });
     plan.claims = claims;
     plan
@@ -129,21 +134,32 @@ fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Clai
         .filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim))
         .filter(|fix| !is_in_place(case, fix))
         .collect();
-    let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values(case, claim)).collect();
+    let old_values = OldValues::new(case);
+    let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values.of(claim)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
     Plan { writes, claims, fresh }
 }
 
-/// What the old object holds where this claim stands, as writes into the new object.
-fn old_values(case: &Case<'_>, claim: &str) -> Vec<(Vec<String>, Value<'static>)> {
-    let Some(old) = case.old else { return Vec::new() };
-    let before = author::places(old, case.kind, case.policy, claim);
-    let after = author::places(case.object, case.kind, case.policy, claim);
-    let pairs = before.into_iter().zip(after);
-    pairs
-        .filter(|(before, _)| !old.at(&before.path).is_null())
-        .map(|(before, after)| (after.path, old.at(&before.path).to_static()))
-        .collect()
+/// What the old object holds where claims stand, as writes into the new object.
+struct OldValues<'c> {
+    old: Option<(&'c Value<'c>, Places<'c>)>,
+    new: Places<'c>,
+}
+
+impl<'c> OldValues<'c> {
+    fn new(case: &'c Case<'_>) -> Self {
+        let places = |object| Places::of(object, case.kind, case.policy);
+        OldValues { old: case.old.map(|old| (old, places(old))), new: places(case.object) }
+    }
+
+    fn of(&self, claim: &str) -> Vec<(Vec<String>, Value<'static>)> {
+        let Some((old, before)) = &self.old else { return Vec::new() };
+        let pairs = before.claimed(claim).into_iter().zip(self.new.claimed(claim));
+        pairs
+            .filter(|(before, _)| !old.at(&before.path).is_null())
+            .map(|(before, after)| (after.path, old.at(&before.path).to_static()))
+            .collect()
+    }
 }
 
 /// Tells where a value of ours stays though it would differ today.

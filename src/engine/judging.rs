@@ -8,7 +8,7 @@ use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::warning;
+use super::fixing::{may_write, warning};
 use super::kind::Kind;
 use super::message;
 use super::pointer::without_indices;
@@ -28,11 +28,15 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
+    // Else naming some controller would turn every denial with a fix into a warning (TRAPS B10).
+    let fixable = may_write(case);
 
     for mut finding in findings {
         let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
-        let mended = finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
+        let by_us = fixable || at_pods(case, finding.rule);
+        let mended =
+            by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
         let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
         let mut action = finding.cap.map_or(said, |cap| said.min(cap));
         let exception = excepted(case, request, &mut finding, facts);

@@ -42,6 +42,29 @@ pub struct Received {
     pub memory: Option<OwnedSemaphorePermit>,
 }
 
+/// Bytes that a decoded value takes at most for each character of the body that begins one. Worst are lists and objects of
+/// one element each: a list makes room for four at once.
+const DECODED: usize = 128;
+
+impl Received {
+    /// Takes the memory that the body will need when it is decoded, from the same supply as the bytes: a list of empty
+    /// lists takes forty times the room of its text.
+    ///
+    /// # Errors
+    /// There is not as much left.
+    pub fn make_room(&mut self, memory: &Arc<Semaphore>) -> Result<(), BodyError> {
+        // Every value but the first follows one of these; those within strings are counted for good measure.
+        let values = self.bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        let wanted = u32::try_from((values * DECODED).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let more = memory.clone().try_acquire_many_owned(wanted).map_err(|_full| BodyError::NoMemory)?;
+        match &mut self.memory {
+            Some(held) => held.merge(more),
+            None => self.memory = Some(more),
+        }
+        Ok(())
+    }
+}
+
 /// The memory of all bodies together, at least this many bytes.
 pub fn memory(bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS)))

@@ -30,6 +30,8 @@
 //! ## Unknown facts
 //! It needs none.
 
+use std::collections::BTreeMap;
+
 use crate::config::Source;
 use crate::config::references::sub_path;
 use crate::engine::context::Context;
@@ -74,13 +76,21 @@ impl Rule for ConfigSubpath {
             let mounts = container.value.get("volumeMounts").items().iter().enumerate();
             mounts.filter_map(move |(index, mount)| Some((container, index, mount, sub_path(mount)?)))
         });
-        let mut judged: Option<Vec<Object<'_>>> = None;
+        let mut frozen = frozen.peekable();
+        if frozen.peek().is_none() {
+            // Most pods have no such mount: they never pay for these lists.
+            return;
+        }
+        let objects = judge(context, template);
+        let mut by_volume: BTreeMap<&str, &Object<'_>> = BTreeMap::new();
+        for object in &objects {
+            for volume in object.uses.iter().filter_map(|used| used.volume) {
+                by_volume.entry(volume).or_insert(object);
+            }
+        }
         for (container, index, mount, (member, picked)) in frozen {
-            // Most pods have no such mount: they never pay for this list.
-            let objects = judged.get_or_insert_with(|| judge(context, template));
             let volume = mount.get("name").as_str().unwrap_or_default();
-            let read = |object: &&Object<'_>| object.uses.iter().any(|used| used.volume == Some(volume));
-            let Some(object) = objects.iter().find(read) else { continue };
+            let Some(object) = by_volume.get(volume) else { continue };
             let place = mount.get("mountPath").as_str().unwrap_or_default();
             findings.push(report(container, index, object, volume, place, (member, picked)));
         }

@@ -55,7 +55,9 @@ impl<'a> Object<'a> {
     /// object of an update, which is judged by the new one's facts, may use other keys.
     pub fn told<'f>(&self, facts: &'f Facts) -> Option<&'f ConfigFacts> {
         let same = |other: &Reference| other.source == self.reference.source && other.name == self.reference.name;
-        facts.configs.iter().filter(|(reference, _)| same(reference)).find_map(|(_, told)| told.known())
+        // References are sorted by source and name, and without keys one comes before all others of its object.
+        let first = Reference { keys: None, optional: false, ..self.reference.clone() };
+        facts.configs.range(first..).take_while(|(reference, _)| same(reference)).find_map(|(_, told)| told.known())
     }
 
     /// Where its name stands first.

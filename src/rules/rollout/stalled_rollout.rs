@@ -56,11 +56,13 @@
 //! Unknown ResourceQuotas count as none. A claim that is unknown or not there counts as one that a single node holds, and
 //! the finding then warns at most.
 
+use std::collections::BTreeMap;
+
 use crate::engine::context::Context;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::Strategy;
-use crate::engine::neighbours::ports;
+use crate::engine::neighbours::{Claim, ports};
 use crate::engine::pod::Template;
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, Meta, Rule};
@@ -186,10 +188,9 @@ fn no_place(
 /// on one node anyway.
 fn held_claim(context: &Context<'_>) -> Option<(String, bool)> {
     let workload = context.workload()?;
-    let known = |name: &String| match &context.facts.claims {
-        Known::Known(claims) => claims.iter().find(|claim| claim.name == *name),
-        _ => None,
-    };
+    let claims = context.facts.claims.known().into_iter().flatten();
+    let claims: BTreeMap<&str, &Claim> = claims.map(|claim| (claim.name.as_str(), claim)).collect();
+    let known = |name: &String| claims.get(name.as_str());
     let held = workload.shared_claims.iter().find(|name| known(name).is_some_and(|claim| claim.exclusive().is_some()));
     let unsure = || workload.shared_claims.iter().find(|name| known(name).is_none());
     held.map(|name| (name.clone(), true)).or_else(|| unsure().map(|name| (name.clone(), false)))

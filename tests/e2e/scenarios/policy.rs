@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::case::{Case, RELEASE, SYSTEM};
+use crate::kubectl::Output;
 use crate::manifests::{config, digest, fixes_of_safe, safe, set};
 
 fn latest(name: &str) -> Value {
@@ -23,15 +24,32 @@ fn stored_with_fixes(case: &Case) {
 }
 
 /// Replaces a piece of the policy's text as an administrator would with an editor.
-fn edit(case: &Case, from: &str, to: &str) -> String {
-    let kubectl = case.plane.kubectl.in_namespace(SYSTEM);
-    let name = format!("{RELEASE}-policy");
-    let map = kubectl.get(&format!("configmap/{name}"));
-    let text = map["data"]["policy.yaml"].as_str().unwrap();
+fn edit(case: &Case, from: &str, to: &str) -> Output {
+    let text = text(case);
     assert!(text.contains(from), "{from:?} is not in\n{text}");
-    let patch = json!({"data": {"policy.yaml": text.replacen(from, to, 1)}});
-    kubectl.ok(&["patch", "configmap", &name, "--type=merge", "-p", &patch.to_string()]);
-    text.to_owned()
+    write(case, &json!({"policy.yaml": text.replacen(from, to, 1)}))
+}
+
+/// The policy as it is stored.
+fn text(case: &Case) -> String {
+    let map = case.plane.kubectl.in_namespace(SYSTEM).get(&format!("configmap/{RELEASE}-policy"));
+    map["data"]["policy.yaml"].as_str().unwrap().to_owned()
+}
+
+fn write(case: &Case, data: &Value) -> Output {
+    let patch = json!({"data": data}).to_string();
+    let name = format!("{RELEASE}-policy");
+    case.plane.kubectl.in_namespace(SYSTEM).run(&["patch", "configmap", &name, "--type=merge", "-p", &patch])
+}
+
+/// Takes away the webhook that refuses a broken policy: as if it was written while
+/// nobody answered.
+fn let_any_policy_in(case: &Case) {
+    let kubectl = &case.plane.kubectl;
+    let entries = kubectl.get(&format!("validatingwebhookconfiguration/{RELEASE}"))["webhooks"].clone();
+    let index = entries.as_array().unwrap().iter().position(|entry| entry["name"] == "policy.validate.plimsoll.dev");
+    let patch = json!([{"op": "remove", "path": format!("/webhooks/{}", index.unwrap())}]).to_string();
+    kubectl.ok(&["patch", "validatingwebhookconfiguration", RELEASE, "--type=json", "-p", &patch]);
 }
 
 fn hash(case: &Case) -> String {
@@ -47,7 +65,10 @@ pub fn a_changed_policy_is_followed_within_seconds() {
     assert_eq!(denied.code, 1, "{denied:?}");
     assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment deny"]);
 
-    edit(&case, "enforcement: enforce", "enforcement: warn");
+    let count = case.count();
+    let edited = edit(&case, "enforcement: enforce", "enforcement: warn");
+    assert_eq!((edited.code, edited.told()), (0, vec![]));
+    assert_eq!(count.moved(), ["validate UPDATE ConfigMap allow"]);
     case.wait("the new policy", || {
         let now = hash(&case);
         if now == before { Err(now) } else { Ok(()) }
@@ -66,7 +87,33 @@ pub fn a_broken_policy_changes_nothing() {
     let case = Case::new("policy-broken");
     let before = hash(&case);
     let failures = case.server.total("plimsoll_policy_reload_failures_total");
-    let text = edit(&case, "sleepSeconds: 10", "sleepSeconds: ten");
+    let text = text(&case);
+
+    // Whoever applies it is told.
+    let count = case.count();
+    let refused = edit(&case, "sleepSeconds: 10", "sleepSeconds: ten");
+    assert_eq!(
+        (refused.code, refused.told()),
+        (
+            1,
+            vec![
+                "Error from server (Forbidden): admission webhook \"policy.validate.plimsoll.dev\" denied the request: \
+                 Plimsoll reads its policy from ConfigMap plimsoll-system/plimsoll-policy: it is no valid policy, and \
+                 the one in force stays:",
+                "line 31, column 23: spec.rules.missing-pre-stop.params.sleepSeconds: expected a whole number, found \
+                 string \"ten\"",
+            ]
+        )
+    );
+    assert_eq!(count.moved(), ["validate UPDATE ConfigMap deny"]);
+    assert_eq!(self::text(&case), text);
+
+    // And if it comes in all the same, it changes nothing.
+    let_any_policy_in(&case);
+    case.wait("a broken policy to be stored", || {
+        let output = edit(&case, "sleepSeconds: 10", "sleepSeconds: ten");
+        if output.code == 0 { Ok(()) } else { Err(output.stderr) }
+    });
     case.wait("the refusal of the new policy", || {
         let now = case.server.total("plimsoll_policy_reload_failures_total");
         if now > failures { Ok(()) } else { Err(now.to_string()) }
@@ -85,8 +132,9 @@ pub fn a_broken_policy_changes_nothing() {
     });
 
     let map = format!("{RELEASE}-policy");
-    for broken in [json!({"data": {"policy.yaml": ""}}), json!({"data": null})] {
-        kubectl.ok(&["patch", "configmap", &map, "--type=merge", "-p", &broken.to_string()]);
+    for broken in [json!({"policy.yaml": ""}), Value::Null] {
+        let output = write(&case, &broken);
+        assert_eq!(output.code, 0, "{output:?}");
     }
     kubectl.ok(&["delete", "configmap", &map]);
     let count = case.count();
