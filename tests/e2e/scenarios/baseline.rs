@@ -21,7 +21,7 @@ const ROLLOUTS: [&str; 3] =
 
 pub fn client_side_apply_stores_all_and_changes_nothing_the_second_time() {
     let apply = ["apply", "-f", "-"];
-    let case = baseline("baseline-client", true);
+    let (case, _rollouts) = baseline("baseline-client", true);
     let first = first_apply(&case, &apply, "created");
 
     let count = case.count();
@@ -49,7 +49,7 @@ pub fn client_side_apply_stores_all_and_changes_nothing_the_second_time() {
 
 pub fn server_side_apply_stores_all_and_changes_nothing_the_second_time() {
     let apply = ["apply", "--server-side", "-f", "-"];
-    let case = baseline("baseline-server", false);
+    let (case, _rollouts) = baseline("baseline-server", false);
     let first = first_apply(&case, &apply, "serverside-applied");
 
     let count = case.count();
@@ -64,7 +64,7 @@ pub fn server_side_apply_stores_all_and_changes_nothing_the_second_time() {
 }
 
 pub fn the_defaults_that_offline_tests_fill_in_are_the_api_servers() {
-    let case = baseline("baseline-defaults", true);
+    let (case, _rollouts) = baseline("baseline-defaults", true);
     // A Job's uid and a Pod's token come after the defaults.
     let compared = ["Deployment", "StatefulSet", "DaemonSet", "Rollout", "CronJob"];
     let all: Vec<Manifest> = manifests()
@@ -80,17 +80,27 @@ pub fn the_defaults_that_offline_tests_fill_in_are_the_api_servers() {
     for (manifest, answered) in all.iter().zip(answered) {
         let spec = |object: &Value| comparable(&json!({"spec": object["spec"]}));
         let differs = changes(&spec(&defaulted(&manifest.object)), &spec(&answered));
-        assert_eq!(differs, [], "{}", manifest.id);
+        assert_eq!(differs, [], "{} in {}", manifest.id, manifest.file);
     }
 }
 
 /// The shipped baseline, failing closed, with Rollouts whose schema knows the sleep or does not.
 #[track_caller]
-fn baseline(name: &str, sleep: bool) -> Case {
+fn baseline(name: &str, sleep: bool) -> (Case, Rollouts) {
     let before = |kubectl: &Kubectl| define_rollouts(kubectl, sleep);
     let policy = json!({"extends": "baseline", "enforcement": "enforce"});
     let setup = Setup { policy, before: Some(&before), ..Setup::default() };
-    Case::with(name, &setup)
+    let rollouts = Rollouts;
+    (Case::with(name, &setup), rollouts)
+}
+
+/// Takes the definition of Rollouts away when dropped: other scenarios have another.
+pub struct Rollouts;
+
+impl Drop for Rollouts {
+    fn drop(&mut self) {
+        let _ = crate::control_plane().kubectl.try_ok(&["delete", "crd", "rollouts.argoproj.io", "--ignore-not-found"]);
+    }
 }
 
 /// Defines Rollouts and waits until the API server goes by it.
@@ -210,11 +220,6 @@ fn printed(object: &Value) -> String {
     let version = text(&object["apiVersion"]);
     let group = version.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
     format!("{}{group}/{}", text(&object["kind"]).to_lowercase(), text(&object["metadata"]["name"]))
-}
-
-fn name_of(wanted: &str, objects: &[Value]) -> String {
-    let object = objects.iter().find(|object| id(object) == wanted);
-    printed(object.unwrap_or_else(|| panic!("{wanted} is not in the corpus")))
 }
 
 /// Of two long lists, what is in one only.

@@ -1,5 +1,6 @@
 //! Objects that an API server mostly accepts and that rules have much to say about: the same seed, the same object.
 
+#[expect(dead_code, reason = "the property tests need more of it")]
 #[path = "../../../server/properties/generator/entropy.rs"]
 mod entropy;
 

@@ -28,6 +28,7 @@ pub struct Offline {
 }
 
 /// What the engine says.
+#[derive(Default)]
 pub struct Said {
     /// The decoded patch.
     pub patch: Option<Value>,
