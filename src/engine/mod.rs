@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod document;
+pub mod exec;
 pub mod facts;
 pub mod finding;
 pub mod kind;

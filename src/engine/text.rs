@@ -23,6 +23,17 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// The first `most` of these, separated by commas, and how many there are beside them: `a, b and 3 more`.
+pub fn listed(items: impl IntoIterator<Item = String>, most: usize) -> String {
+    let mut items = items.into_iter();
+    let mut text = items.by_ref().take(most).collect::<Vec<_>>().join(", ");
+    let more = items.count();
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
 /// The text with every control character replaced by a space, cut to 256 characters: for names within a sentence.
 pub fn printable(text: &str) -> String {
     let mut out: String =
