@@ -32,13 +32,12 @@ pub fn places(object: &Value<'_>, kind: &Kind, policy: &Policy, claim: &str) -> 
     };
     let Some(setting) = policy.setting(rule) else { return Vec::new() };
     let template = kind.template.map(|path| Template { path, value: object.at(path) });
-    let managed = setting.rule.managed(&setting.params);
-    managed.into_iter().filter_map(|managed| place(template, kind, managed, container)).collect()
+    setting.managed.iter().filter_map(|managed| place(template, kind, managed, container)).collect()
 }
 
-fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, container: Option<&str>) -> Option<Claimed> {
+fn place(template: Option<Template<'_>>, kind: &Kind, managed: &Managed, container: Option<&str>) -> Option<Claimed> {
     let default = managed.default.filter(|_| kind.defaulted).and_then(|text| Value::parse(text).ok());
-    let (path, in_template) = match (managed.place, container) {
+    let (path, in_template) = match (&managed.place, container) {
         (Place::Container(below), Some(name)) => {
             let mut named = template?.regular().filter(|container| container.name() == name);
             let container = named.next().filter(|_| named.next().is_none())?;
@@ -48,8 +47,8 @@ fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, containe
             let below: Vec<&str> = std::iter::once("spec").chain(below.iter().copied()).collect();
             (template?.path(&below), true)
         }
-        (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", &key]), true),
-        (Place::Object(of, path), None) if of == kind.kind => {
+        (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", key]), true),
+        (Place::Object(of, path), None) if *of == kind.kind => {
             (path.iter().map(|segment| (*segment).to_owned()).collect(), false)
         }
         _ => return None,
@@ -61,11 +60,11 @@ fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, containe
 pub fn implied(object: &Value<'_>, kind: &Kind, policy: &Policy) -> Claims {
     let mut claims = Claims::default();
     for setting in &policy.settings {
-        for managed in setting.rule.managed(&setting.params) {
-            if let Place::TemplateAnnotation(key) = managed.place
+        for managed in &setting.managed {
+            if let Place::TemplateAnnotation(key) = &managed.place
                 && key.starts_with(OWN_PREFIX)
                 && let Some(template) = kind.template
-                && !object.at(template).at(&["metadata", "annotations", &key]).is_null()
+                && !object.at(template).at(&["metadata", "annotations", key]).is_null()
             {
                 claims.insert(setting.rule.meta().id);
             }

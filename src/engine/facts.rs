@@ -283,11 +283,9 @@ impl Needs {
         self.workloads |= other.workloads;
         self.claims |= other.claims;
         for (mine, others) in [(&mut self.digests, other.digests), (&mut self.configs, other.configs)] {
-            for reference in others {
-                if !mine.contains(&reference) {
-                    mine.push(reference);
-                }
-            }
+            mine.extend(others);
+            mine.sort();
+            mine.dedup();
         }
     }
 }
