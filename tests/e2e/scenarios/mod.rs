@@ -7,6 +7,7 @@ mod capacity;
 mod chart;
 mod config;
 mod deletion;
+mod differential;
 mod failing;
 mod helm_release;
 mod kinds;
@@ -66,6 +67,8 @@ pub fn all() -> Vec<(&'static str, fn())> {
             a_changed_policy_is_followed_within_seconds,
             a_broken_policy_changes_nothing,
             break_glass_turns_denials_into_warnings;
+        differential:
+            the_api_server_and_the_engine_say_the_same;
         deletion:
             finalizers_can_be_removed_from_what_is_being_deleted;
         helm_release:
