@@ -35,8 +35,14 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let fixable = may_write(case);
     let name = request.display_name();
 
+    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
-        let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
+        let key = key(&finding);
+        let known = old.get(&key).is_some_and(|before| {
+            let as_many = seen.entry(key).or_default();
+            *as_many += 1;
+            finding.measure <= before.worst && *as_many <= before.count
+        });
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
         let by_us = fixable || at_pods(case, finding.rule);
         let mended =
@@ -100,14 +106,22 @@ fn key(finding: &Finding) -> Key {
     (finding.rule, place)
 }
 
-/// The worst measure of each violation that the old object has.
-fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
-    let mut worst: BTreeMap<Key, Option<i64>> = BTreeMap::new();
+/// What the old object has of one key.
+struct Before {
+    /// The worst measure.
+    worst: Option<i64>,
+    /// How many findings: one hook that fails does not excuse a second one of the same container.
+    count: usize,
+}
+
+fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
+    let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
     for finding in findings {
-        let measure = worst.entry(key(finding)).or_insert(finding.measure);
-        *measure = (*measure).max(finding.measure);
+        let before = violations.entry(key(finding)).or_insert(Before { worst: finding.measure, count: 0 });
+        before.worst = before.worst.max(finding.measure);
+        before.count += 1;
     }
-    worst
+    violations
 }
 
 /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).

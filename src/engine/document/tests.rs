@@ -52,17 +52,6 @@ fn equality_counts_the_last_of_doubled_members() {
     assert_ne!(parse(r#"{"a":null,"a":1}"#), parse("{}"));
 }
 
-/// Would take 2^100 comparisons if each of the doubled members were compared.
-#[test]
-fn equality_looks_at_each_member_once() {
-    let nested = |innermost: &str| {
-        let text = format!("{}{innermost}{}", r#"{"a":0,"a":"#.repeat(100), "}".repeat(100));
-        Value::parse(&text).unwrap().to_static()
-    };
-    assert_eq!(nested("1"), nested("1"));
-    assert_ne!(nested("1"), nested("2"));
-}
-
 #[test]
 fn set_makes_parents_and_remove_drops_emptied_ones() {
     let mut value = Value::parse(r#"{"spec":{"containers":[{"name":"a"}]}}"#).unwrap();
@@ -71,4 +60,48 @@ fn set_makes_parents_and_remove_drops_emptied_ones() {
     assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a","lifecycle":{"preStop":"x"}}]}}"#);
     value.remove(&path, 3);
     assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a"}]}}"#);
+}
+
+/// `{"k0":0,"k1":1,…}`, in the order of these numbers.
+fn wide(numbers: impl Iterator<Item = usize>) -> String {
+    let members: Vec<String> = numbers.map(|number| format!("\"k{number}\":{number}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[test]
+fn j07_many_members_are_sorted_and_the_last_of_doubled_ones_is_kept() {
+    let text = wide((0..1000).rev()).replacen("\"k999\":999", "\"k7\":1,\"k999\":999,\"k7\":2", 1);
+    let value = Value::parse(&text).unwrap();
+    let names: Vec<&str> = value.members().map(|(name, _)| name).collect();
+    assert!(names.len() == 1000 && names.is_sorted());
+    assert_eq!((value["k7"].as_i64(), value["k999"].as_i64(), value["k1000"].as_i64()), (Some(7), Some(999), None));
+    assert_eq!(value, Value::parse(&wide(0..1000)).unwrap());
+    assert_ne!(value, Value::parse(&wide(1..1001)).unwrap());
+    let text = wide(0..100).replace('}', ",\"k5\":8}");
+    let doubled = Value::parse(&text).unwrap();
+    assert_eq!((doubled["k5"].as_i64(), doubled.members().count()), (Some(8), 100));
+}
+
+#[test]
+fn members_come_and_go_beyond_the_few_that_are_looked_at_one_by_one() {
+    let mut value = Value::parse("{}").unwrap();
+    for number in (0..200).rev() {
+        value.set(&[format!("k{number}")], Value::from(number));
+    }
+    value.set(&["k77"], Value::from(-1));
+    value.remove(&["k78"], 0);
+    assert_eq!((value["k77"].as_i64(), value["k78"].as_i64(), value["k199"].as_i64()), (Some(-1), None, Some(199)));
+    assert_eq!(value.members().count(), 199);
+    assert_eq!(value.to_static(), value);
+}
+
+/// Comparing both of the doubled members at every level would take 2^100 steps.
+#[test]
+fn j07_doubled_members_do_not_double_the_work_at_every_level() {
+    let nested = |first: &str| format!("{}0{}", first.repeat(100), "}".repeat(100));
+    let a = nested(r#"{"a":1,"b":2,"a":"#);
+    let b = nested(r#"{"b":2,"a":1,"a":"#);
+    let (a, b) = (Value::parse(&a).unwrap(), Value::parse(&b).unwrap());
+    assert_eq!(a, b);
+    assert_eq!(a, a.to_static());
 }
