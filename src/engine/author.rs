@@ -49,20 +49,19 @@ impl<'o> Places<'o> {
             None => (claim, None),
         };
         let Some(setting) = self.policy.setting(rule) else { return Vec::new() };
-        let managed = setting.rule.managed(&setting.params);
-        managed.into_iter().filter_map(|managed| self.place(managed, container)).collect()
+        setting.managed.iter().filter_map(|managed| self.place(managed, container)).collect()
     }
 
-    fn place(&self, managed: Managed, container: Option<&str>) -> Option<Claimed> {
+    fn place(&self, managed: &Managed, container: Option<&str>) -> Option<Claimed> {
         let (kind, template) = (self.kind, self.template);
-        let (path, in_template) = match (managed.place, container) {
+        let (path, in_template) = match (&managed.place, container) {
             (Place::Container(below), Some(name)) => (self.container(name)?.path(below), true),
             (Place::PodSpec(below), None) => {
                 let below: Vec<&str> = std::iter::once("spec").chain(below.iter().copied()).collect();
                 (template?.path(&below), true)
             }
-            (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", &key]), true),
-            (Place::Object(of, path), None) if of == kind.kind => {
+            (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", key]), true),
+            (Place::Object(of, path), None) if *of == kind.kind => {
                 (path.iter().map(|segment| (*segment).to_owned()).collect(), false)
             }
             _ => return None,
@@ -104,11 +103,11 @@ pub fn holds(held: &Value<'_>, written: &Value<'_>) -> bool {
 pub fn implied(object: &Value<'_>, kind: &Kind, policy: &Policy) -> Claims {
     let mut claims = Claims::default();
     for setting in &policy.settings {
-        for managed in setting.rule.managed(&setting.params) {
-            if let Place::TemplateAnnotation(key) = managed.place
+        for managed in &setting.managed {
+            if let Place::TemplateAnnotation(key) = &managed.place
                 && key.starts_with(OWN_PREFIX)
                 && let Some(template) = kind.template
-                && !object.at(template).at(&["metadata", "annotations", &key]).is_null()
+                && !object.at(template).at(&["metadata", "annotations", key]).is_null()
             {
                 claims.insert(setting.rule.meta().id);
             }

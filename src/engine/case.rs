@@ -16,6 +16,7 @@ use crate::policy::{FixAt, Policy, Setting};
 use crate::rules;
 
 /// One request prepared for judgement.
+#[derive(Clone)]
 pub struct Case<'r> {
     /// Which webhook asks.
     pub endpoint: Endpoint,
@@ -99,11 +100,16 @@ impl<'r> Case<'r> {
         author::without(self.object, self.kind, self.policy, fixed)
     }
 
-    /// What the rules that this endpoint runs find in this object.
+    /// What the rules that this endpoint runs find in this object, by their ids.
     pub fn findings(&self, object: &Value<'_>, facts: &Facts) -> Vec<Finding> {
+        self.findings_of(|_rule| true, object, facts)
+    }
+
+    /// What those of them find whose ids are asked for.
+    pub fn findings_of(&self, asked: impl Fn(&str) -> bool, object: &Value<'_>, facts: &Facts) -> Vec<Finding> {
         let context = self.context(object, facts);
         let mut findings = Vec::new();
-        for setting in self.rules() {
+        for setting in self.rules().filter(|setting| asked(setting.rule.meta().id)) {
             setting.rule.check(&context, &setting.params, &mut findings);
         }
         // A Scale does not say by itself what it scales.
@@ -163,7 +169,7 @@ impl<'r> Case<'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
             Endpoint::Mutate => {
                 let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
-                self.policy.fixes(setting.rule.meta().id) && at_pod == self.kind.stands_for.is_some()
+                setting.fixes() && at_pod == self.kind.stands_for.is_some()
             }
             Endpoint::Validate => setting.action != Action::Off,
         })
@@ -177,9 +183,17 @@ impl<'r> Case<'r> {
 
     /// Whether anything that a rollback would spare this template is found when nothing is known.
     fn concerns_template(&self, unknown: &Facts) -> bool {
-        let prefix = self.template_prefix();
-        self.old.is_some()
-            && self.findings(&self.subject(), unknown).iter().any(|finding| finding.pointer.starts_with(&prefix))
+        if self.old.is_none() {
+            return false;
+        }
+        let (prefix, subject) = (self.template_prefix(), self.subject());
+        let context = self.context(&subject, unknown);
+        let mut findings = Vec::new();
+        // The first one answers.
+        self.rules().any(|setting| {
+            setting.rule.check(&context, &setting.params, &mut findings);
+            findings.drain(..).any(|finding| finding.pointer.starts_with(&prefix))
+        })
     }
 
     fn revision_owner(&self) -> Option<RevisionOwner> {

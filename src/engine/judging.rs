@@ -1,5 +1,6 @@
 //! `/validate`: what is left, what it does, and the message.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
@@ -24,22 +25,31 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     if findings.is_empty() {
         return verdict;
     }
-    let old = case.old.map(|old| violations(&case.findings(old, facts))).unwrap_or_default();
+    // Only what is found again can be old: by rules that found something.
+    let again = |rule: &str| findings.iter().any(|finding| finding.rule == rule);
+    let old = case.old.map(|old| violations(&case.findings_of(again, old, facts))).unwrap_or_default();
     let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
     // Else naming some controller would turn every denial with a fix into a warning (TRAPS B10).
     let fixable = may_write(case);
+    let name = request.display_name();
 
+    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
-        let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
+        let key = key(&finding);
+        let known = old.get(&key).is_some_and(|before| {
+            let as_many = seen.entry(key).or_default();
+            *as_many += 1;
+            finding.measure <= before.worst && *as_many <= before.count
+        });
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
         let by_us = fixable || at_pods(case, finding.rule);
         let mended =
             by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
-        let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
+        let said = said(case, finding.rule);
         let mut action = finding.cap.map_or(said, |cap| said.min(cap));
-        let exception = excepted(case, request, &mut finding, facts);
+        let exception = excepted(case, (&request.namespace, &name), &mut finding, facts);
         if exception.is_some() || (mended && at_pods(case, finding.rule)) {
             action = action.min(Action::Audit);
         }
@@ -56,13 +66,15 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.findings.sort_by_key(|judged| judged.finding.rule);
 
     let mut shown: Vec<&Judged> = verdict.findings.iter().filter(|judged| judged.action == Action::Warn).collect();
-    let severity = |judged: &Judged| {
-        std::cmp::Reverse(case.policy.setting(judged.finding.rule).map_or(Action::Off, |setting| setting.action))
-    };
-    shown.sort_by_key(|judged| severity(judged));
+    shown.sort_by_key(|judged| Reverse(said(case, judged.finding.rule)));
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
+}
+
+/// What the policy says that findings of this rule do.
+fn said(case: &Case<'_>, rule: &str) -> Action {
+    case.policy.setting(rule).map_or(Action::Off, |setting| setting.action)
 }
 
 /// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
@@ -71,13 +83,12 @@ fn at_pods(case: &Case<'_>, rule: &str) -> bool {
 }
 
 /// The exception that bears this finding; one that expired is told in the finding and bears nothing.
-fn excepted(case: &Case<'_>, request: &Request<'_>, finding: &mut Finding, facts: &Facts) -> Option<String> {
-    let today = facts.today.unwrap_or(NaiveDate::MIN);
-    let (namespace, name, kind) = (&request.namespace, request.display_name(), case.kind.kind);
-    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, &name, today) {
+fn excepted(case: &Case<'_>, (namespace, name): (&str, &str), finding: &mut Finding, facts: &Facts) -> Option<String> {
+    let (today, kind) = (facts.today.unwrap_or(NaiveDate::MIN), case.kind.kind);
+    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, name, today) {
         return Some(exception.name.clone());
     }
-    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, &name, today) {
+    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, name, today) {
         let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
         finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
     }
@@ -95,14 +106,22 @@ fn key(finding: &Finding) -> Key {
     (finding.rule, place)
 }
 
-/// The worst measure of each violation that the old object has.
-fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
-    let mut worst: BTreeMap<Key, Option<i64>> = BTreeMap::new();
+/// What the old object has of one key.
+struct Before {
+    /// The worst measure.
+    worst: Option<i64>,
+    /// How many findings: one hook that fails does not excuse a second one of the same container.
+    count: usize,
+}
+
+fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
+    let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
     for finding in findings {
-        let measure = worst.entry(key(finding)).or_insert(finding.measure);
-        *measure = (*measure).max(finding.measure);
+        let before = violations.entry(key(finding)).or_insert(Before { worst: finding.measure, count: 0 });
+        before.worst = before.worst.max(finding.measure);
+        before.count += 1;
     }
-    worst
+    violations
 }
 
 /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).

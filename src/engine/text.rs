@@ -23,6 +23,17 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// The first `most` of these, separated by commas, and how many there are beside them: `a, b and 3 more`.
+pub fn listed(items: impl IntoIterator<Item = String>, most: usize) -> String {
+    let mut items = items.into_iter();
+    let mut text = items.by_ref().take(most).collect::<Vec<_>>().join(", ");
+    let more = items.count();
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
 /// Whether a terminal or a viewer of logs obeys the character instead of showing it: control characters (those of C1
 /// too, of which U+009B begins a terminal's command), line and paragraph separators, and what turns the direction of
 /// writing, so that text reads as other text.

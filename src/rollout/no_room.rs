@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::facts::{Known, Quota, Reason};
-use crate::engine::pod::{Class, Template};
+use crate::engine::pod::Template;
 use crate::engine::text::quoted;
 
 /// Why a pod beyond the wanted number might find no place, so that a rollout that may take none down first would wait
@@ -60,8 +60,7 @@ impl NoRoom {
     /// What the pod takes of its node's ports: no second pod can run on the node (TRAPS C08).
     pub fn on_host(template: &Template<'_>) -> Option<NoRoom> {
         // The scheduler counts the host ports of regular containers and native sidecars.
-        let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
-        let mut ports = running.flat_map(|container| container.value["ports"].items());
+        let mut ports = template.running().flat_map(|container| container.value["ports"].items());
         if let Some(port) = ports.find_map(|port| port["hostPort"].as_i64().filter(|port| *port > 0)) {
             return Some(NoRoom::HostPort(port));
         }

@@ -165,6 +165,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn j07_what_a_body_becomes_when_it_is_decoded_takes_memory_too() {
+        let memory = memory(10 * UNIT);
+        let until = Instant::now() + Duration::from_secs(3600);
+        let mut plain = read(Body::from("x".repeat(UNIT)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(plain.make_room(&memory), Ok(()));
+        assert_eq!(memory.available_permits(), 9);
+        // 48 values.
+        let mut lists = read(Body::from("[[],".repeat(16)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(lists.make_room(&memory), Ok(()));
+        assert_eq!(memory.available_permits(), 9 - 1 - 48 * DECODED / UNIT);
+        let mut many = read(Body::from("[".repeat(UNIT / 2)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(many.make_room(&memory), Err(BodyError::NoMemory));
+        drop((plain, lists, many));
+        assert_eq!(memory.available_permits(), 10);
+    }
+
+    #[tokio::test]
     async fn a_body_that_never_comes_is_given_up() {
         let body = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
         let read = read(body, 100, &memory(1024), Instant::now()).await;

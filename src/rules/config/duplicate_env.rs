@@ -144,7 +144,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::in_pod_spec;
+    use crate::rules::testing::in_pod_spec;
 
     fn found(env: serde_json::Value) -> Vec<Finding> {
         in_pod_spec::<DuplicateEnv>(json!({"containers": [{"name": "app", "env": env}]}), json!({}))

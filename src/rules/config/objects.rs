@@ -8,7 +8,6 @@ use crate::config::references::{Use, uses};
 use crate::config::{Reference, Source};
 use crate::engine::facts::{ConfigFacts, Facts};
 use crate::engine::pod::Template;
-use crate::engine::text::quoted;
 
 /// Length of the content hash at the end of a name that kustomize generated.
 const HASH_LENGTH: usize = 10;
@@ -44,11 +43,6 @@ impl<'a> Object<'a> {
         let optional = uses.iter().all(|used| used.optional);
         let keys = (!keys.is_empty()).then_some(keys);
         Object { reference: Reference { source, name: name.to_owned(), keys, optional }, uses }
-    }
-
-    /// `ConfigMap "settings"`.
-    pub fn subject(&self) -> String {
-        format!("{} {}", self.reference.source, quoted(&self.reference.name))
     }
 
     /// What is known of it by whichever reference: unlike missing keys, size and immutability hang on no keys, and the old
@@ -102,7 +96,12 @@ mod tests {
         let found = objects(template, true);
         let show = |object: &Object<'_>| {
             let keys: Vec<String> = object.reference.keys.iter().flatten().cloned().collect();
-            format!("{} {keys:?} {} {}", object.subject(), object.reference.optional, object.pointer(template))
+            format!(
+                "{} {keys:?} {} {}",
+                object.reference.subject(),
+                object.reference.optional,
+                object.pointer(template)
+            )
         };
         assert_eq!(
             found.iter().map(show).collect::<Vec<_>>(),

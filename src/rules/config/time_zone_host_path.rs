@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::in_pod_spec;
+    use crate::rules::testing::in_pod_spec;
 
     fn found(path: serde_json::Value, mount: serde_json::Value, env: serde_json::Value) -> Vec<Finding> {
         let container = json!({"name": "app", "env": env, "volumeMounts": [{"name": "x", "mountPath": "/x"}, mount]});

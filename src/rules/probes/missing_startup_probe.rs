@@ -49,6 +49,7 @@ use super::probe::{Tolerance, handler, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::document::{Object, Value};
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::ROLLING;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pod::{Class, Container, Template};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
@@ -80,7 +81,7 @@ impl MissingStartupProbe {
     pub fn adds_to(context: &Context<'_>, template: &Template<'_>, container: &Container<'_>) -> bool {
         let liveness = container.value.get("livenessProbe");
         context.fixes(Self::META.id)
-            && Self::META.kinds.contains(&context.kind.judged_as())
+            && Self::META.is_for(context.kind)
             && template.restarts_always()
             && container.class == Class::Regular
             && liveness.as_object().is_some()
@@ -97,7 +98,7 @@ impl Rule for MissingStartupProbe {
         id: "missing-startup-probe",
         category: Category::Probes,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: true,
@@ -108,13 +109,7 @@ impl Rule for MissingStartupProbe {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=86_400).contains(&params.budget_seconds) {
-            return Ok(());
-        }
-        Err(InvalidParam {
-            path: "budgetSeconds".to_owned(),
-            message: format!("{} is out of range: 1 to 86400 seconds", params.budget_seconds),
-        })
+        InvalidParam::unless_in("budgetSeconds", params.budget_seconds, 1..=86_400, "seconds")
     }
 
     fn managed(_params: &Params) -> Vec<Managed> {

@@ -171,26 +171,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::context::Declined;
-    use crate::engine::document::Value;
     use crate::engine::facts::{Facts, Known, Reason};
-    use crate::engine::kind::lookup;
-    use crate::engine::request::{Endpoint, Operation};
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::policy::Policy;
+    use crate::rules::testing::{Judge, refused};
 
     /// Checks a Deployment with this pod spec; also says whether the rule asks for LimitRanges.
     fn run(spec: serde_json::Value, params: serde_json::Value, limit_range: Known<()>) -> (Vec<Finding>, bool) {
-        let text = json!({"spec": {"template": {"spec": spec}}}).to_string();
-        let object = Value::parse(&text).unwrap();
         let facts = Facts { limit_range, ..Facts::unknown(Reason::NotAsked) };
-        let policy = Policy::of(&[("missing-requests", Action::Deny, false, params)]).unwrap();
-        let (params, declined) = (policy.params::<MissingRequests>(), Declined::default());
-        let kind = lookup("apps", "Deployment").unwrap();
-        let context = Context::new(Endpoint::Validate, Operation::Create, kind, &object, &facts, &policy, &declined);
-        let mut findings = Vec::new();
-        MissingRequests::check(&context, &params, &mut findings);
-        (findings, MissingRequests::needs(&context, &params).limit_range)
+        let object = json!({"spec": {"template": {"spec": spec}}});
+        let (findings, needs) = Judge { params, facts, ..Judge::default() }.judge::<MissingRequests>(&object);
+        (findings, needs.limit_range)
     }
 
     fn check(spec: serde_json::Value) -> Vec<Finding> {
@@ -296,10 +285,9 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<MissingRequests>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"resources": []})), "resources");
-        assert_eq!(refused(json!({"resources": ["cpu", "a b"]})), "resources[1]");
-        assert_eq!(refused(json!({"initContainers": "yes"})), "initContainers");
-        assert_eq!(refused(json!({"init": true})), "init");
+        assert_eq!(refused::<MissingRequests>(json!({"resources": []})), "resources");
+        assert_eq!(refused::<MissingRequests>(json!({"resources": ["cpu", "a b"]})), "resources[1]");
+        assert_eq!(refused::<MissingRequests>(json!({"initContainers": "yes"})), "initContainers");
+        assert_eq!(refused::<MissingRequests>(json!({"init": true})), "init");
     }
 }

@@ -67,7 +67,7 @@ use crate::engine::finding::{Action, Finding, Fix};
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
-use crate::rollout::{IntOrPercent, NoRoom, RollPlan, Rolling};
+use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, NoRoom, RollPlan, Rolling};
 
 /// The rule.
 pub struct DefaultRollingUpdate;
@@ -107,9 +107,6 @@ impl Params {
         self.tiers.iter().find(|tier| tier.up_to_replicas.is_none_or(|most| replicas <= i64::from(most)))
     }
 }
-
-const MAX_SURGE: &str = "maxSurge";
-const MAX_UNAVAILABLE: &str = "maxUnavailable";
 
 impl Rule for DefaultRollingUpdate {
     const META: Meta = Meta {

@@ -61,12 +61,12 @@ use std::collections::BTreeMap;
 use crate::engine::context::Context;
 use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
-use crate::engine::kind::Strategy;
+use crate::engine::kind::{ROLLING, Strategy};
 use crate::engine::neighbours::{Claim, ports};
 use crate::engine::pod::Template;
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, Meta, Rule};
-use crate::rollout::{IntOrPercent, NoRoom, RollPlan, Rolling};
+use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, NoRoom, RollPlan, Rolling};
 use crate::rules::rollout::default_rolling_update::DefaultRollingUpdate;
 
 /// The rule.
@@ -77,15 +77,12 @@ pub struct StalledRollout;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Params {}
 
-const MAX_SURGE: &str = "maxSurge";
-const MAX_UNAVAILABLE: &str = "maxUnavailable";
-
 impl Rule for StalledRollout {
     const META: Meta = Meta {
         id: "stalled-rollout",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Deny,
         fixable: false,

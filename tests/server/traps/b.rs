@@ -274,6 +274,20 @@ fn b10_naming_some_other_controller_is_no_way_round() {
 }
 
 #[test]
+fn b10_a_fix_that_is_never_written_excuses_nothing() {
+    let mut object = yaml(B13);
+    object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(30);
+    object["spec"]["template"]["spec"]["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 40}}});
+    let world = World::p0();
+    assert!(world.create(&object).validate().allowed, "our fix mends it");
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "any", "uid": "u", "controller": true}]);
+    assert_eq!(world.create(&object).mutate().patch, None);
+    let answer = world.create(&object).validate();
+    assert!(!answer.allowed && answer.message.contains("[short-grace-period]"), "{answer:?}");
+}
+
+#[test]
 fn b11_what_is_being_deleted_always_passes() {
     let mut object = yaml(B13);
     object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:latest");
