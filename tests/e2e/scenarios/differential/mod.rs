@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::api::{Answer, Api};
 use self::generator::{Generated, generate};
-use self::offline::Offline;
+use self::offline::{Offline, Said};
 use super::baseline::{Rollouts, define_rollouts};
 use crate::case::{Case, Setup};
 use crate::changes::changes;
@@ -170,7 +170,7 @@ impl World<'_> {
         // What the API server shows us first is what it makes of the object alone.
         let shown = self.offline.as_shown(&alone.object);
         let asked = MUTATED.iter().any(|kind| shown["kind"] == *kind);
-        let mutate = asked.then(|| self.offline.mutate(&shown)).unwrap_or_default();
+        let mutate = if asked { self.offline.mutate(&shown) } else { Said::default() };
         let expected = mutate.patch.as_ref().map_or_else(|| shown.clone(), |patch| defaulted(&patched(&shown, patch)));
         // Of other kinds the API server completes what only it can: a Job's uid, a Pod's token.
         if with_us.accepted() && asked {
