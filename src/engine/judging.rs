@@ -1,17 +1,19 @@
 //! `/validate`: what is left, what it does, and the message.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 
+use super::author;
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::warning;
+use super::fixing::{prove, warning};
 use super::kind::Kind;
 use super::message;
-use super::pointer::without_indices;
+use super::pointer::{pointer, without_indices};
 use super::request::Request;
 use super::text::quoted;
 use super::verdict::{Judged, Verdict};
@@ -29,6 +31,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
 
+    let ours = OnceCell::new();
     for mut finding in findings {
         let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
@@ -41,6 +44,10 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         }
         if spared || mended || case.policy.enforcement == Enforcement::Warn {
             action = action.min(Action::Warn);
+        }
+        // Whoever sent the object did not write what a fix of ours wrote, and cannot mend it (TRAPS I05).
+        if action == Action::Deny && is_at(&finding.pointer, ours.get_or_init(|| our_places(case, facts))) {
+            action = Action::Warn;
         }
         if action == Action::Deny && breaks_glass {
             verdict.overridden = true;
@@ -59,6 +66,19 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
+}
+
+/// Pointers to all that our fixes wrote into the object.
+fn our_places(case: &Case<'_>, facts: &Facts) -> Vec<String> {
+    let (_, claims) = prove(case, facts);
+    let places = claims.iter().flat_map(|claim| author::places(case.object, case.kind, case.policy, claim));
+    places.map(|place| pointer(&place.path)).collect()
+}
+
+/// Whether the pointer leads to one of these places, or below one.
+fn is_at(pointer: &str, places: &[String]) -> bool {
+    let below = |place: &String| pointer.strip_prefix(place.as_str());
+    places.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.

@@ -3,6 +3,7 @@
 use crate::engine::document::Value;
 use crate::engine::pod::{Class, Container, Template};
 use crate::engine::text::quoted;
+use crate::rules::exec::Simple;
 
 /// What a probe decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +110,14 @@ pub fn handler<'a>(probe: &'a Value<'a>) -> Option<(&'a str, &'a Value<'a>)> {
         (Some(handler), None) if handler.1.as_object().is_some() => Some(handler),
         _ => None,
     }
+}
+
+/// Whether this probe can never fail, because its command does nothing: it kills no start, and a copy of it would wait
+/// for none.
+pub fn never_fails(probe: &Value<'_>) -> bool {
+    handler(probe).is_some_and(|(handler, action)| {
+        handler == "exec" && Simple::of(action).is_some_and(|command| command.does_nothing())
+    })
 }
 
 /// How long a probe lets a container fail before it acts, and the numbers behind it.

@@ -115,7 +115,7 @@ impl Rule for ShortGracePeriod {
         let (grace, drain) = (plan.grace, plan.drain);
         let finding = |needed: i64, message: String| {
             Finding::new(Self::META.id, template.pointer(&below), message)
-                .measure(needed - grace)
+                .measure(needed.saturating_sub(grace))
                 .mend(format!("terminationGracePeriodSeconds: {needed}"))
         };
 
@@ -128,7 +128,7 @@ impl Rule for ShortGracePeriod {
                     "the preStop hook of container {} takes {sleep} s and the application needs {drain} s to \
                      drain, but terminationGracePeriodSeconds is {grace}: SIGKILL comes {} s too early",
                     quoted(container),
-                    needed - grace
+                    needed.saturating_sub(grace)
                 ),
             )
         } else if grace < params.min_seconds && template.serving() {
