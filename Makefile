@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 CARGO ?= cargo
 
-.PHONY: help demo run test lint unit e2e bench docs tools
+.PHONY: help demo run test lint unit e2e bench docs fuzz tools
 
 help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/'
@@ -33,6 +33,9 @@ docs: tools ## write what is generated from the code: policies/
 
 bench: tools
 	$(CARGO) bench
+
+fuzz: tools ## no input breaks the engine: RUNS executions of each fuzz target (default ten million)
+	sh tests/fuzz/run.sh $(RUNS)
 
 tools:
 	@sh tests/tools.sh cargo cc

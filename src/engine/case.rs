@@ -32,9 +32,12 @@ pub struct Case<'r> {
     pub object: &'r Value<'r>,
     /// The object before the change, on UPDATE.
     pub old: Option<&'r Value<'r>>,
-    /// Which of our values stand in the object: on UPDATE what the old object's marker claims and the author did not
-    /// change since, on CREATE what the request's own marker says (to be proven).
+    /// Which of our values may stand in the object: those that hold, and what else the request's own marker says, to be
+    /// proven.
     pub claims: Claims,
+    /// Those of them that hold: on UPDATE what the old object's marker claims and the author did not change since, and
+    /// what stands under our own annotation keys.
+    pub held: Claims,
     /// Whether the author's part of the template is new or changed; of the spec, where the kind has no template.
     pub template_changed: bool,
     /// Fixes that the author declines.
@@ -60,25 +63,25 @@ impl<'r> Case<'r> {
             object,
             old,
             claims: Claims::default(),
+            held: author::implied(object, kind, policy),
             template_changed: true,
             declined: declined(object),
         };
-        match old {
-            None => {
-                case.claims = Claims::of(object);
-                case.claims.extend(author::implied(object, kind, policy));
-            }
-            Some(old) => {
-                let implied = author::implied(old, kind, policy);
-                case.claims = Claims::of(old);
-                case.claims.extend(implied.clone());
-                let old_author = author::without(old, kind, policy, case.claims.iter());
-                let places = (Places::of(old, kind, policy), Places::of(object, kind, policy));
-                case.claims.retain(|claim| implied.contains(claim) || still_ours(kind, &places, old, object, claim));
-                let new_author = author::without(object, kind, policy, case.claims.iter());
-                case.template_changed = !author::same_template(&old_author, &new_author, kind);
-            }
+        if let Some(old) = old {
+            let implied = author::implied(old, kind, policy);
+            let mut held = Claims::of(old);
+            held.extend(implied.clone());
+            let old_author = author::without(old, kind, policy, held.iter());
+            let places = (Places::of(old, kind, policy), Places::of(object, kind, policy));
+            held.retain(|claim| implied.contains(claim) || still_ours(kind, &places, old, object, claim));
+            let new_author = author::without(object, kind, policy, held.iter());
+            case.template_changed = !author::same_template(&old_author, &new_author, kind);
+            case.held.extend(held);
         }
+        // A second round (TRAPS B06) brings back what this review wrote in the first, and only the request's own marker
+        // knows of it.
+        case.claims = Claims::of(object);
+        case.claims.extend(case.held.clone());
         case
     }
 
@@ -169,7 +172,8 @@ impl<'r> Case<'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
             Endpoint::Mutate => {
                 let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
-                setting.fixes() && at_pod == self.kind.stands_for.is_some()
+                let declined = self.declined.covers(setting.rule.meta().id);
+                setting.fixes() && !declined && at_pod == self.kind.stands_for.is_some()
             }
             Endpoint::Validate => setting.action != Action::Off,
         })

@@ -66,20 +66,16 @@ pub fn warning(finding: &Finding) -> String {
     format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message)
 }
 
-/// Runs the rules on the author's object. On CREATE a marker that came with the request is believed only where each
-/// value is exactly what this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
-fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
+/// Runs the rules on the author's object. A marker that came with the request is believed only where each value is
+/// exactly what this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
+pub fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
     let mut claims = case.claims.clone();
     loop {
         let findings = case.findings(&case.author(&claims), facts);
-        if case.old.is_some() {
-            return (findings, claims);
-        }
-        let implied = author::implied(case.object, case.kind, case.policy);
         let before = claims.clone();
         let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
         let written: HashSet<&str> = fixes.filter(|fix| is_in_place(case, fix)).map(|fix| fix.claim.as_str()).collect();
-        claims.retain(|claim| implied.contains(claim) || written.contains(claim.as_str()));
+        claims.retain(|claim| case.held.contains(claim) || written.contains(claim.as_str()));
         if claims == before {
             return (findings, claims);
         }

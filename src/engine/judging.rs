@@ -1,18 +1,20 @@
 //! `/validate`: what is left, what it does, and the message.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 
+use super::author::Places;
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::{may_write, warning};
+use super::fixing::{may_write, prove, warning};
 use super::kind::Kind;
 use super::message;
-use super::pointer::without_indices;
+use super::pointer::{pointer, without_indices};
 use super::request::Request;
 use super::text::quoted;
 use super::verdict::{Judged, Verdict};
@@ -35,6 +37,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let fixable = may_write(case);
     let name = request.display_name();
 
+    let ours = OnceCell::new();
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
         let key = key(&finding);
@@ -56,6 +59,10 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         if spared || mended || case.policy.enforcement == Enforcement::Warn {
             action = action.min(Action::Warn);
         }
+        // Whoever sent the object did not write what a fix of ours wrote, and cannot mend it (TRAPS I05).
+        if action == Action::Deny && fixable && is_at(&finding.pointer, ours.get_or_init(|| our_places(case, facts))) {
+            action = Action::Warn;
+        }
         if action == Action::Deny && breaks_glass {
             verdict.overridden = true;
             action = Action::Warn;
@@ -70,6 +77,19 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
+}
+
+/// Pointers to all that our fixes wrote into the object.
+fn our_places(case: &Case<'_>, facts: &Facts) -> Vec<String> {
+    let (_, claims) = prove(case, facts);
+    let places = Places::of(case.object, case.kind, case.policy);
+    claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect()
+}
+
+/// Whether the pointer leads to one of these places, or below one.
+fn is_at(pointer: &str, places: &[String]) -> bool {
+    let below = |place: &String| pointer.strip_prefix(place.as_str());
+    places.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// What the policy says that findings of this rule do.

@@ -39,7 +39,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::missing_startup_probe::MissingStartupProbe;
-use super::probe::{Probe, Role, undeclared_port};
+use super::probe::{Probe, Role, never_fails, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -91,7 +91,8 @@ impl Rule for LivenessKillsSlowStart {
         for container in template.regular().filter(|container| container.value["startupProbe"].is_null()) {
             let Some(liveness) = Probe::of(&container, Role::Liveness) else { continue };
             let tolerated = liveness.tolerance;
-            if tolerated.seconds >= params.min_start_seconds
+            if never_fails(container.value.get(Role::Liveness.member()))
+                || tolerated.seconds >= params.min_start_seconds
                 || undeclared_port(&container, liveness.action).is_some()
                 || MissingStartupProbe::adds_to(context, &template, &container)
             {

@@ -3,7 +3,7 @@
 //! ## What it does
 //!
 //! Finds regular containers with a liveness probe and no startup probe in Deployments, StatefulSets, DaemonSets and
-//! Rollouts whose pods restart always.
+//! Rollouts whose pods restart always. A liveness probe that cannot fail (`exec` of `true`) kills no start.
 //!
 //! ## Why it matters
 //!
@@ -45,7 +45,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Tolerance, handler, undeclared_port};
+use super::probe::{Tolerance, handler, never_fails, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::document::{Object, Value};
 use crate::engine::finding::{Action, Finding, Fix};
@@ -85,6 +85,7 @@ impl MissingStartupProbe {
             && template.restarts_always()
             && container.class == Class::Regular
             && liveness.as_object().is_some()
+            && !never_fails(liveness)
             && container.value["startupProbe"].is_null()
             && Tolerance::of(liveness).is_some_and(|tolerated| {
                 let params = context.policy.params::<MissingStartupProbe>();
@@ -120,7 +121,8 @@ impl Rule for MissingStartupProbe {
         let Some(template) = context.template.filter(|template| template.restarts_always()) else { return };
         for container in template.regular() {
             let liveness = &container.value["livenessProbe"];
-            if liveness.as_object().is_none() || !container.value["startupProbe"].is_null() {
+            let kills = liveness.as_object().is_some() && !never_fails(liveness);
+            if !kills || !container.value["startupProbe"].is_null() {
                 continue;
             }
             // A probe that the API server will refuse is not ours to speak of.

@@ -1,6 +1,7 @@
 //! How a probe reads: its handler, its numbers as the kubelet takes them, the port that it asks.
 
 use crate::engine::document::Value;
+use crate::engine::exec::Simple;
 use crate::engine::pod::Container;
 use crate::engine::text::quoted;
 
@@ -109,6 +110,14 @@ pub fn handler<'a>(probe: &'a Value<'a>) -> Option<(&'a str, &'a Value<'a>)> {
         (Some(handler), None) if handler.1.as_object().is_some() => Some(handler),
         _ => None,
     }
+}
+
+/// Whether this probe can never fail, because its command does nothing: it kills no start, and a copy of it would wait
+/// for none.
+pub fn never_fails(probe: &Value<'_>) -> bool {
+    handler(probe).is_some_and(|(handler, action)| {
+        handler == "exec" && Simple::of(action).is_some_and(|command| command.does_nothing())
+    })
 }
 
 /// How long a probe lets a container fail before it acts, and the numbers behind it.

@@ -14,6 +14,9 @@ use super::generator::entropy::Entropy;
 use super::generator::json::shuffled;
 use super::generator::{Case, template, template_pointer};
 
+/// Prefix of our own annotation keys.
+const OWN_PREFIX: &str = "plimsoll.dev/";
+
 /// What a case brought about, for the statistics.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -27,10 +30,21 @@ pub struct Outcome {
     pub denied: bool,
 }
 
-/// Checks everything; the error says which promise is broken, and how.
-pub fn check(case: &Case) -> Result<Outcome, String> {
+/// What the case brings about, unchecked; `None` where its review is refused as unreadable.
+pub fn outcome(case: &Case) -> Option<Outcome> {
+    let (mutate, validate) = (ask(case, Endpoint::Mutate)?, ask(case, Endpoint::Validate)?);
+    Some(Outcome {
+        found: validate.findings.iter().map(|judged| judged.finding.rule).collect(),
+        fixed: mutate.fixes.iter().map(|fix| fix.rule).collect(),
+        patched: mutate.patch.is_some(),
+        denied: !validate.allowed(),
+    })
+}
+
+/// Checks everything; the error says which promise is broken, and how. Whether there was a patch.
+pub fn check(case: &Case) -> Result<bool, String> {
     let (Some(mutate), Some(validate)) = (ask(case, Endpoint::Mutate), ask(case, Endpoint::Validate)) else {
-        return Ok(Outcome::default());
+        return Ok(false);
     };
     let review = case.review();
     same(&mutate, ask(case, Endpoint::Mutate), "asked twice, /mutate")?;
@@ -40,7 +54,7 @@ pub fn check(case: &Case) -> Result<Outcome, String> {
     if !mutate.allowed() || validate.patch.is_some() {
         return Err(format!("/mutate denies or /validate patches: {mutate:?} {validate:?}"));
     }
-    if mutate.anomalies.contains(&"patch-dropped") {
+    if case.sound && mutate.anomalies.contains(&"patch-dropped") {
         return Err("a fix was planned that does not resolve".to_owned());
     }
     let result = match &mutate.patch {
@@ -53,15 +67,10 @@ pub fn check(case: &Case) -> Result<Outcome, String> {
     };
     nothing_lost(case, &mutate, &result)?;
     converges(case, &mutate, &result)?;
-    same_denials(case, &validate, &result)?;
+    same_denials(case, &mutate, &validate, &result)?;
     template_stays(case, &result)?;
     order_is_nothing(case, &mutate, &validate)?;
-    Ok(Outcome {
-        found: validate.findings.iter().map(|judged| judged.finding.rule).collect(),
-        fixed: mutate.fixes.iter().map(|fix| fix.rule).collect(),
-        patched: mutate.patch.is_some(),
-        denied: !validate.allowed(),
-    })
+    Ok(mutate.patch.is_some())
 }
 
 fn same(first: &Verdict, second: Option<Verdict>, what: &str) -> Result<(), String> {
@@ -108,18 +117,22 @@ fn nothing_lost(case: &Case, mutate: &Verdict, result: &str) -> Result<(), Strin
 }
 
 fn kept(before: &Value<'_>, after: &Value<'_>, at: &mut Vec<String>, replaced: &[String]) -> Result<(), String> {
-    let lost = |at: &[String]| Err(format!("{} was {before} and became {after}", pointer(at)));
+    if before == after {
+        return same_order(before, after, at);
+    }
+    // What is ours is renewed whole: a probe or a hook that a claim stands for, and whatever stands under our own keys.
+    let ours =
+        |member: &String| matches!(member.as_str(), "startupProbe" | "preStop") || member.starts_with(OWN_PREFIX);
+    let scalar = !matches!(before, Value::Object(_) | Value::Array(_));
+    if replaced.contains(&pointer(at)) && (scalar || at.iter().any(ours)) {
+        return Ok(());
+    }
     match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            let names: Vec<&str> = before.iter().map(|(name, _)| name).collect();
-            let left: Vec<&str> =
-                after.iter().map(|(name, _)| name).filter(|name| before.get(name).is_some()).collect();
-            if names != left {
-                return lost(at);
-            }
-            for (name, value) in before.iter() {
+        (Value::Object(members), Value::Object(_)) => {
+            same_order(before, after, at)?;
+            for (name, value) in members.iter() {
                 at.push(name.to_owned());
-                kept(value, after.get(name).unwrap_or(&Value::Null), at, replaced)?;
+                kept(value, after.get(name), at, replaced)?;
                 at.pop();
             }
             Ok(())
@@ -132,14 +145,14 @@ fn kept(before: &Value<'_>, after: &Value<'_>, at: &mut Vec<String>, replaced: &
             }
             Ok(())
         }
-        (before, after) if before == after => Ok(()),
-        (before, _) => {
-            let whole = matches!(before, Value::Object(_) | Value::Array(_));
-            // Our own values may be whole objects: a probe that a claim of ours stands for is renewed.
-            let ours = at.iter().any(|member| member == "startupProbe" || member == "preStop");
-            if replaced.contains(&pointer(at)) && (!whole || ours) { Ok(()) } else { lost(at) }
-        }
+        _ => Err(format!("{} was {before} and became {after}", pointer(at))),
     }
+}
+
+fn same_order(before: &Value<'_>, after: &Value<'_>, at: &[String]) -> Result<(), String> {
+    let names: Vec<&str> = before.members().map(|(name, _)| name).collect();
+    let left: Vec<&str> = after.members().map(|(name, _)| name).filter(|name| names.contains(name)).collect();
+    if names == left { Ok(()) } else { Err(format!("the members of {} were {names:?} and are {left:?}", pointer(at))) }
 }
 
 /// Point 2: what was mutated is not mutated again, neither in a second round nor by a write that changes nothing.
@@ -148,6 +161,9 @@ fn converges(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> 
     if let Some(patch) = ask(&again, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
         return Err(format!("first {:?}, and on the result\n{result}\na second patch {patch}", mutate.patch));
     }
+    if mutate.out_of_scope {
+        return Ok(());
+    }
     let untouched = again.with_old(result.to_owned());
     if let Some(patch) = ask(&untouched, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
         return Err(format!("an UPDATE that changes nothing of\n{result}\nis patched {patch}"));
@@ -155,8 +171,9 @@ fn converges(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Point 5: fixes neither cause nor hide a denial.
-fn same_denials(case: &Case, validate: &Verdict, result: &str) -> Result<(), String> {
+/// Point 5: fixes neither cause nor hide a denial. One may go where an UPDATE dropped a value of ours and it came back:
+/// that is no fix, and mends what dropping it broke.
+fn same_denials(case: &Case, mutate: &Verdict, validate: &Verdict, result: &str) -> Result<(), String> {
     let Some(after) = ask(&case.with_object(result.to_owned()), Endpoint::Validate) else {
         return Err("the result cannot be read".to_owned());
     };
@@ -164,8 +181,14 @@ fn same_denials(case: &Case, validate: &Verdict, result: &str) -> Result<(), Str
     if after.rollback != validate.rollback {
         return Ok(());
     }
+    let restores = case.old.is_some() && mutate.patch.is_some() && mutate.fixes.is_empty();
     let (before, after) = (denials(validate), denials(&after));
-    if before == after { Ok(()) } else { Err(format!("denied {before:?}, after the fixes of {result} {after:?}")) }
+    let hidden: Vec<_> = before.difference(&after).filter(|_| !restores).collect();
+    let caused: Vec<_> = after.difference(&before).collect();
+    if hidden.is_empty() && caused.is_empty() {
+        return Ok(());
+    }
+    Err(format!("the fixes hide the denials {hidden:?} and cause {caused:?}; they are {:?}", mutate.patch))
 }
 
 fn denials(verdict: &Verdict) -> BTreeSet<(&'static str, String, Option<String>)> {

@@ -3,7 +3,7 @@
 use plimsoll::engine::document::Value;
 
 use super::entropy::Entropy;
-use super::json::{Json, damage, json, put, text};
+use super::json::{Json, json, put, text};
 use super::pod::NAMES;
 use super::workload::marker;
 
@@ -26,10 +26,6 @@ pub fn edit(object: &mut Json, kind: &str, entropy: &mut Entropy<'_>) -> bool {
             kept = false;
             in_template(object, kind, entropy);
         }
-    }
-    if entropy.chance(4) {
-        damage(object, entropy);
-        kept = false;
     }
     kept
 }

@@ -49,6 +49,8 @@ pub struct Case {
     pub old: Option<String>,
     /// What is known.
     pub world: World,
+    /// Whether the object is as the API describes it, wrong values aside.
+    pub sound: bool,
     /// Whether the author left the pod template as it was, so that it must stay as it is.
     pub template_kept: bool,
 }
@@ -85,6 +87,7 @@ impl Case {
             object: authored.object.to_string(),
             old: None,
             world: World::generate(entropy, &[]),
+            sound: authored.sound,
             template_kept: false,
         };
         if updates {
@@ -109,6 +112,11 @@ impl Case {
         let puts = entropy.chance(45);
         let mut object = if puts { authored.object.clone() } else { old.clone() };
         let kept = edits::edit(&mut object, kind, entropy);
+        let damaged = entropy.chance(4);
+        if damaged {
+            json::damage(&mut object, entropy);
+            self.sound = false;
+        }
         if authored.defaulted {
             defaults::fill_in(kind, &mut object);
         }
@@ -123,7 +131,8 @@ impl Case {
         if entropy.chance(50) {
             self.world = self.world.with_other_config();
         }
-        self.template_kept = kept && self.keeps_templates() && same_places(&before.policy, &self.policy.policy);
+        self.template_kept =
+            kept && !damaged && self.keeps_templates() && same_places(&before.policy, &self.policy.policy);
         self.old = Some(old.to_string());
         self.object = object.to_string();
     }
@@ -140,6 +149,7 @@ impl Case {
             object: self.object.clone(),
             old: None,
             world: self.world.clone(),
+            sound: self.sound,
             template_kept: false,
         }
     }

@@ -55,7 +55,7 @@ pub fn spec(entropy: &mut Entropy<'_>) -> Json {
     if !restarts.is_empty() {
         put(&mut spec, "restartPolicy", text(restarts));
     }
-    if entropy.chance(25) {
+    if entropy.chance(30) {
         let inits = (0..1 + entropy.below(2)).map(|index| init(entropy, index)).collect();
         put(&mut spec, "initContainers", Value::Array(inits));
     }
@@ -73,7 +73,7 @@ pub fn spec(entropy: &mut Entropy<'_>) -> Json {
 }
 
 fn volumes(spec: &mut Json, entropy: &mut Entropy<'_>) {
-    if !entropy.chance(45) {
+    if !entropy.chance(50) {
         return;
     }
     let known = [
@@ -83,6 +83,9 @@ fn volumes(spec: &mut Json, entropy: &mut Entropy<'_>) {
         r#"{"name":"all","projected":{"sources":[{"configMap":{"name":"cfg"}},{"secret":{"name":"keys"}},null]}}"#,
         r#"{"name":"all","projected":{"sources":null}}"#,
         r#"{"name":"data","persistentVolumeClaim":{"claimName":"data"}}"#,
+        r#"{"name":"data","persistentVolumeClaim":{"claimName":"data"}}"#,
+        r#"{"name":"data","persistentVolumeClaim":{"claimName":"data"}}"#,
+        r#"{"name":"more","persistentVolumeClaim":{"claimName":"data","readOnly":true}}"#,
         r#"{"name":"tz","hostPath":{"path":"/etc/localtime"}}"#,
         r#"{"name":"tz","hostPath":{"path":"/usr/share/zoneinfo/Europe/Berlin","type":"File"}}"#,
         r#"{"name":"tmp","emptyDir":{}}"#,
@@ -147,7 +150,7 @@ fn init(entropy: &mut Entropy<'_>, index: usize) -> Json {
     resources(&mut container, entropy);
     if entropy.chance(50) {
         put(&mut container, "restartPolicy", text("Always"));
-        lifecycle(&mut container, entropy, 40);
+        lifecycle(&mut container, entropy, 60);
         ports(&mut container, entropy);
     }
     if entropy.chance(20) {
@@ -221,6 +224,7 @@ fn probe(entropy: &mut Entropy<'_>) -> Json {
         r#"{"httpGet":{"path":"/healthz","port":"http"}}"#,
         r#"{"httpGet":{"path":"/ready","port":"nowhere"}}"#,
         r#"{"tcpSocket":{"port":8080}}"#,
+        r#"{"tcpSocket":{"port":9090}}"#,
         r#"{"exec":{"command":["true"]}}"#,
         r#"{"exec":{"command":["sh","-c","exit 0"]}}"#,
         r#"{"exec":{"command":["cat","/tmp/ok"]}}"#,
@@ -239,7 +243,7 @@ fn probe(entropy: &mut Entropy<'_>) -> Json {
     put_number(&mut probe, "periodSeconds", entropy, 35, &["10", "5", "1", "2", "30", "3600"]);
     put_number(&mut probe, "timeoutSeconds", entropy, 35, &["1", "2", "5", "20", "60"]);
     put_number(&mut probe, "successThreshold", entropy, 15, &["1", "1", "2"]);
-    put_number(&mut probe, "failureThreshold", entropy, 35, &["3", "1", "2", "5", "30", "2147483647"]);
+    put_number(&mut probe, "failureThreshold", entropy, 35, &["3", "1", "2", "1", "5", "30", "2147483647"]);
     put_number(&mut probe, "terminationGracePeriodSeconds", entropy, 8, &["30", "1", "60"]);
     probe
 }

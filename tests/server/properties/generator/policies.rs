@@ -101,7 +101,7 @@ fn params_of(rule: &dyn AnyRule) -> serde_json::Value {
 /// Parameters near the defaults that the rule accepts.
 fn params(rule: &dyn AnyRule, entropy: &mut Entropy<'_>) -> serde_json::Value {
     let mut params = params_of(rule);
-    for _ in 0..4 {
+    for _ in 0..2 {
         let mut other = params.clone();
         vary(&mut other, entropy);
         if rule.parse_params(other.clone()).is_ok() {
@@ -114,11 +114,11 @@ fn params(rule: &dyn AnyRule, entropy: &mut Entropy<'_>) -> serde_json::Value {
 fn vary(node: &mut serde_json::Value, entropy: &mut Entropy<'_>) {
     use serde_json::Value as Json;
     match node {
-        Json::Bool(value) if entropy.chance(40) => *value = !*value,
-        Json::Number(value) if entropy.chance(40) => {
+        Json::Bool(value) if entropy.chance(30) => *value = !*value,
+        Json::Number(value) if entropy.chance(30) => {
             *value = entropy.pick(&[1, 0, 2, 5, 10, 20, 30, 60, 90, 100, 600, 3600]).into();
         }
-        Json::String(value) if entropy.chance(30) => {
+        Json::String(value) if entropy.chance(25) => {
             let others = ["checksum/config", "plimsoll.dev/config-checksum", "recompute", "main", "reg.example", "50%"];
             *value = entropy.pick(&others).to_owned();
         }

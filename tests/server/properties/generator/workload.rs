@@ -51,6 +51,7 @@ const KINDS: &[Named] = &[
     STATEFUL_SET,
     STATEFUL_SET,
     STATEFUL_SET,
+    STATEFUL_SET,
     DAEMON_SET,
     DAEMON_SET,
     DAEMON_SET,
@@ -86,6 +87,8 @@ pub struct Authored {
     pub object: Json,
     /// Whether defaults are filled in.
     pub defaulted: bool,
+    /// Whether it is an object as the API describes it, wrong values aside.
+    pub sound: bool,
 }
 
 /// An object of some kind.
@@ -117,7 +120,7 @@ pub fn authored(entropy: &mut Entropy<'_>) -> Authored {
     if defaulted {
         fill_in(named.kind, &mut object);
     }
-    Authored { named, object, defaulted }
+    Authored { named, object, defaulted, sound: wildness <= 52 }
 }
 
 const BUDGETS: &[&str] = &[
@@ -156,21 +159,29 @@ pub fn neighbour(entropy: &mut Entropy<'_>) -> Json {
         0 => ("PodDisruptionBudget", "policy/v1", json(entropy.pick(BUDGETS))),
         1 => ("HorizontalPodAutoscaler", "autoscaling/v2", json(entropy.pick(AUTOSCALERS))),
         2 => ("Service", "v1", json(entropy.pick(SERVICES))),
-        3 => ("PersistentVolumeClaim", "v1", {
-            json(entropy.pick(&[
-                r#"{"accessModes":["ReadWriteOnce"]}"#,
-                r#"{"accessModes":["ReadWriteMany"]}"#,
-                r#"{"accessModes":["ReadWriteOncePod","ReadOnlyMany"]}"#,
-                r#"{"accessModes":null}"#,
-            ]))
-        }),
+        3 => return claim(entropy),
         _ => {
             let mut spec = spec(entropy, "Deployment");
             spec.set(&["template"], pod::template(entropy));
             (entropy.pick(&["Deployment", "StatefulSet", "ReplicaSet"]), "apps/v1", spec)
         }
     };
-    let name = if kind == "PersistentVolumeClaim" { "data" } else { entropy.pick(&["web", "other", "api"]) };
+    beside(kind, api_version, entropy.pick(&["web", "other", "api"]), spec)
+}
+
+/// A PersistentVolumeClaim.
+pub fn claim(entropy: &mut Entropy<'_>) -> Json {
+    let modes = entropy.pick(&[
+        r#"{"accessModes":["ReadWriteOnce"]}"#,
+        r#"{"accessModes":["ReadWriteOnce"]}"#,
+        r#"{"accessModes":["ReadWriteMany"]}"#,
+        r#"{"accessModes":["ReadWriteOncePod","ReadOnlyMany"]}"#,
+        r#"{"accessModes":null}"#,
+    ]);
+    beside("PersistentVolumeClaim", "v1", "data", json(modes))
+}
+
+fn beside(kind: &str, api_version: &str, name: &str, spec: Json) -> Json {
     let mut object = map();
     put(&mut object, "apiVersion", text(api_version));
     put(&mut object, "kind", text(kind));
@@ -283,8 +294,24 @@ pub fn marker(entropy: &mut Entropy<'_>) -> String {
 fn spec(entropy: &mut Entropy<'_>, kind: &str) -> Json {
     let mut spec = map();
     if entropy.chance(80) && kind != "DaemonSet" && kind != "Job" {
-        let replicas =
-            ["3", "2", "1", "4", "10", "0", "2", "5", "100", "3", "-1", "\"3\"", "2.0", "9223372036854775807"];
+        let replicas = [
+            "3",
+            "2",
+            "1",
+            "4",
+            "10",
+            "0",
+            "2",
+            "5",
+            "100",
+            "3",
+            "4",
+            "2",
+            "-1",
+            "\"3\"",
+            "2.0",
+            "9223372036854775807",
+        ];
         put(&mut spec, "replicas", json(entropy.pick(&replicas)));
     }
     put(&mut spec, "selector", json(entropy.pick(&[r#"{"matchLabels":{"app":"web"}}"#, "null", "{}"])));
@@ -293,10 +320,10 @@ fn spec(entropy: &mut Entropy<'_>, kind: &str) -> Json {
         "Rollout" => ROLLOUT_STRATEGIES,
         _ => &[],
     };
-    if !strategies.is_empty() && entropy.chance(60) {
+    if !strategies.is_empty() && entropy.chance(55) {
         put(&mut spec, "strategy", json(entropy.pick(strategies)));
     }
-    if matches!(kind, "StatefulSet" | "DaemonSet") && entropy.chance(60) {
+    if matches!(kind, "StatefulSet" | "DaemonSet") && entropy.chance(75) {
         put(&mut spec, "updateStrategy", json(entropy.pick(UPDATE_STRATEGIES)));
     }
     let numbers: &[(&str, u32, &[&str])] = &[
@@ -325,11 +352,14 @@ fn spec(entropy: &mut Entropy<'_>, kind: &str) -> Json {
 
 const DEPLOYMENT_STRATEGIES: &[&str] = &[
     r#"{"type":"RollingUpdate"}"#,
+    r#"{"type":"Recreate"}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":0,"maxSurge":1}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"100%","maxSurge":0}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":3}}"#,
     r#"{"rollingUpdate":{"maxSurge":"50%"}}"#,
+    r#"{"type":"Recreate"}"#,
+    r#"{"type":"Recreate"}"#,
     r#"{"type":"Recreate"}"#,
     r#"{"type":"Recreate","rollingUpdate":null}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":null}"#,
@@ -353,7 +383,12 @@ const ROLLOUT_STRATEGIES: &[&str] = &[
 const UPDATE_STRATEGIES: &[&str] = &[
     r#"{"type":"RollingUpdate"}"#,
     r#"{"type":"OnDelete"}"#,
+    r#"{"type":"OnDelete"}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"partition":2}}"#,
+    r#"{"type":"RollingUpdate","rollingUpdate":{"partition":2}}"#,
+    r#"{"type":"RollingUpdate","rollingUpdate":{"partition":1}}"#,
+    r#"{"type":"RollingUpdate","rollingUpdate":{"partition":3}}"#,
+    r#"{"type":"RollingUpdate","rollingUpdate":{"partition":9}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"100%"}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2,"partition":1}}"#,
     r#"{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":0,"maxSurge":1}}"#,

@@ -9,7 +9,7 @@ use plimsoll::engine::facts::{ConfigFacts, Facts, Known, Needs, Quota, Reason, R
 use plimsoll::engine::neighbours::Neighbours;
 
 use super::entropy::Entropy;
-use super::workload::neighbour;
+use super::workload::{claim, neighbour};
 
 /// Everything that could be asked.
 #[derive(Debug, Clone)]
@@ -57,6 +57,9 @@ impl World {
         facts.namespace_labels = known(entropy, labels);
         let mut neighbours = Neighbours::default();
         (0..entropy.below(7)).for_each(|_| neighbours.add(&neighbour(entropy)));
+        if entropy.chance(50) {
+            neighbours.add(&claim(entropy));
+        }
         facts.budgets = known(entropy, neighbours.budgets);
         facts.autoscalers = known(entropy, neighbours.autoscalers);
         facts.services = known(entropy, neighbours.services);

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Runs both fuzz targets for this many executions each: tests/fuzz/run.sh 10000000
+# What they find lies in tests/fuzz/artifacts, and is run again with `cargo fuzz run --fuzz-dir tests/fuzz TARGET FILE`.
+set -eu
+
+runs=${1:-10000000}
+cd "$(dirname "$0")/../.."
+# Coverage of the compiled code is an unstable flag; the code is built by the compiler of rust-toolchain.toml.
+export RUSTC_BOOTSTRAP=1
+cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+cargo run --quiet --manifest-path tests/fuzz/Cargo.toml --example seeds
+for target in review policy; do
+    # There is no unsafe code of ours that a sanitizer could watch, and it costs half of the runs.
+    cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none --release "$target" -- \
+        -runs="$runs" -max_len=65536 -timeout=10 -rss_limit_mb=4096
+done
