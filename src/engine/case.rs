@@ -224,7 +224,7 @@ fn still_ours(kind: &Kind, places: &(Places<'_>, Places<'_>), old: &Value<'_>, n
             let value = new.at(&after.path);
             let path: Vec<&str> = after.path.iter().map(String::as_str).collect();
             match value {
-                value if value == old.at(&before.path) => true,
+                value if author::holds(value, old.at(&before.path)) => true,
                 Value::Null => dropped(kind, new, after),
                 _ => !after.default.is_null() && !author_set(new, kind, &path, &after.default),
             }

@@ -25,6 +25,21 @@ struct Plan {
     claims: Claims,
     /// Fixes that are new, told to the author.
     fresh: Vec<Fix>,
+    /// Entries of the marker that hold already.
+    proven: Claims,
+}
+
+impl Plan {
+    /// Takes these fixes out again; what stands of ours from earlier stays ours.
+    fn leave_out(&mut self, case: &Case<'_>, fixes: &[Fix]) {
+        let claims: HashSet<&str> = fixes.iter().map(|fix| fix.claim.as_str()).collect();
+        let writes: HashSet<&[String]> = fixes.iter().flat_map(|fix| &fix.writes).map(|(path, _)| &path[..]).collect();
+        self.writes.retain(|(path, _)| !writes.contains(path.as_slice()));
+        let places = Places::of(case.object, case.kind, case.policy);
+        let stands = |claim: &str| places.claimed(claim).iter().any(|place| !case.object.at(&place.path).is_null());
+        let proven = &self.proven;
+        self.claims.retain(|claim| !claims.contains(claim.as_str()) || (proven.contains(claim) && stands(claim)));
+    }
 }
 
 /// The verdict of `/mutate`: never a denial.
@@ -89,7 +104,7 @@ fn is_in_place(case: &Case<'_>, fix: &Fix) -> bool {
 
 /// New fixes: on CREATE, and where the author changed the template.
 fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
-    let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new() };
+    let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new(), proven: claims.clone() };
     let old_values = OldValues::new(case);
     // A look-up that failed keeps the old value, even one that a PUT dropped (TRAPS F12).
     for finding in findings.iter().filter(|finding| finding.fix.is_none() && finding.stopped_by_lookup) {
@@ -123,17 +138,18 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
 /// (TRAPS B18, F04). A rollback is left exactly alone (C14).
 fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Claims) -> Plan {
     if rollback {
-        return Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+        let marker = Claims::of(case.object);
+        return Plan { writes: Vec::new(), claims: marker.clone(), fresh: Vec::new(), proven: marker };
     }
-    let renewed = findings.into_iter().filter_map(|finding| finding.fix);
-    let fresh: Vec<Fix> = renewed
-        .filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim))
-        .filter(|fix| !is_in_place(case, fix))
-        .collect();
+    let fixes = findings.into_iter().filter_map(|finding| finding.fix);
+    let renewed: Vec<Fix> = fixes.filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim)).collect();
     let old_values = OldValues::new(case);
-    let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values.of(claim)).collect();
+    // In a second round the old value is not put back over the one that renewed it in the first.
+    let kept = claims.iter().filter(|claim| renewed.iter().all(|fix| fix.claim != *claim));
+    let mut writes: Vec<_> = kept.flat_map(|claim| old_values.of(claim)).collect();
+    let fresh: Vec<Fix> = renewed.into_iter().filter(|fix| !is_in_place(case, fix)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
-    Plan { writes, claims, fresh }
+    Plan { writes, proven: claims.clone(), claims, fresh }
 }
 
 /// What the old object holds where claims stand, as writes into the new object.
@@ -241,24 +257,26 @@ fn drop_what_has_no_room(case: &Case<'_>, plan: &mut Plan, verdict: &mut Verdict
         let total = used + key.len() + text.len();
         (total > ANNOTATION_BUDGET).then_some(total)
     };
-    let mut dropped = Vec::new();
-    plan.fresh.retain(|fix| {
-        let total = fix.writes.iter().find_map(|(path, value)| over(path, value.as_str()?));
-        if let Some(total) = total {
-            let says = format!("the annotations would take {total} of {ANNOTATION_BUDGET} bytes");
-            verdict.warnings.push(format!("[{}] not fixed: {says}", fix.rule()));
-            dropped.push(fix.clone());
-        }
-        total.is_none()
-    });
-    for fix in &dropped {
-        plan.writes.retain(|write| !fix.writes.contains(write));
-        plan.claims.retain(|claim| *claim != fix.claim);
+    let total = |fix: &Fix| fix.writes.iter().find_map(|(path, value)| over(path, value.as_str()?));
+    let (dropped, fresh): (Vec<Fix>, _) =
+        std::mem::take(&mut plan.fresh).into_iter().partition(|fix| total(fix).is_some());
+    plan.fresh = fresh;
+    for (fix, total) in dropped.iter().filter_map(|fix| Some((fix, total(fix)?))) {
+        let says = format!("the annotations would take {total} of {ANNOTATION_BUDGET} bytes");
+        verdict.warnings.push(format!("[{}] not fixed: {says}", fix.rule()));
     }
-    let marker = plan.claims.to_string();
-    if !plan.fresh.is_empty() && over(&marker_path(), &marker).is_some() {
-        let says = format!("there is no room for the annotation {MARKER} in the {ANNOTATION_BUDGET} bytes");
-        verdict.warnings.push(format!("nothing is fixed: {says}"));
-        *plan = Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+    plan.leave_out(case, &dropped);
+    let no_room = |plan: &Plan| over(&marker_path(), &plan.claims.to_string()).is_some();
+    if no_room(plan) {
+        let fresh = std::mem::take(&mut plan.fresh);
+        if !fresh.is_empty() {
+            let says = format!("there is no room for the annotation {MARKER} in the {ANNOTATION_BUDGET} bytes");
+            verdict.warnings.push(format!("nothing is fixed: {says}"));
+        }
+        plan.leave_out(case, &fresh);
+    }
+    // Old values come back all the same, or pods would restart; from then on they count as the author's.
+    if no_room(plan) {
+        plan.claims = Claims::of(case.object);
     }
 }

@@ -115,9 +115,12 @@ impl Rule for ShortProgressDeadline {
             "progressDeadlineSeconds is {deadline}, below the {needed} s that a new pod may take (startup probes {startup}, \
              minReadySeconds {min_ready}, placing and pulling {margin}): a good rollout is reported as failed"
         );
+        // What our own fixes add to the time is no reason to deny.
+        let ours = ["missing-startup-probe", "short-min-ready"].into_iter().any(|rule| context.fixes(rule));
         findings.push(
             Finding::new(Self::META.id, "/spec/progressDeadlineSeconds", message)
                 .measure(needed - deadline)
+                .at_most(if ours { Action::Warn } else { Action::Deny })
                 .mend(format!("spec:\n  progressDeadlineSeconds: {needed}")),
         );
     }
