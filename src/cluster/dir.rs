@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use super::FactSource;
 use super::manifests::{Error, Manifests};
-use super::{FactSource, unknown};
 use crate::config::digest::DigestKey;
 use crate::engine::facts::{Facts, Known, Needs, Reason, ServerVersion};
 
@@ -74,7 +74,7 @@ impl FactSource for Dir {
                 Ok(None) => Reason::Failed,
                 Err(_) => Reason::TimedOut,
             };
-            Facts { server_version: Known::Known(self.kube_version), ..unknown(needs, reason) }
+            Facts { server_version: Known::Known(self.kube_version), ..Facts::none_of(needs, reason) }
         }
         .boxed()
     }

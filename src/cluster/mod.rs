@@ -70,7 +70,8 @@ pub struct Offline {
 
 impl FactSource for Offline {
     fn gather<'a>(&'a self, _namespace: &'a str, needs: Needs, _deadline: Instant) -> BoxFuture<'a, Facts> {
-        let facts = Facts { server_version: Known::Known(self.kube_version), ..unknown(needs, Reason::NotAsked) };
+        let facts =
+            Facts { server_version: Known::Known(self.kube_version), ..Facts::none_of(needs, Reason::NotAsked) };
         Box::pin(std::future::ready(facts))
     }
 }
@@ -83,13 +84,6 @@ fn listed<T>(items: Vec<T>) -> Known<Vec<T>> {
 /// Whether any LimitRange sets container defaults, as a fact.
 fn any(limit_ranges: Vec<bool>) -> Known<()> {
     if limit_ranges.contains(&true) { Known::Known(()) } else { Known::Absent }
-}
-
-/// Nothing of what is needed is known.
-fn unknown(needs: Needs, reason: Reason) -> Facts {
-    let digests = needs.digests.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
-    let configs = needs.configs.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
-    Facts { digests, configs, ..Facts::unknown(reason) }
 }
 
 #[cfg(test)]

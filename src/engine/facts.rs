@@ -221,9 +221,16 @@ impl Facts {
         }
     }
 
+    /// Nothing is known of what was wanted, reference by reference, for this reason.
+    pub fn none_of(needs: Needs, reason: Reason) -> Self {
+        let digests = needs.digests.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
+        let configs = needs.configs.into_iter().map(|reference| (reference, Known::Unknown(reason))).collect();
+        Facts { digests, configs, ..Facts::unknown(reason) }
+    }
+
     /// What can be told of one referenced object; unknown where nobody looked.
-    pub fn config(&self, reference: &Reference) -> Known<ConfigFacts> {
-        self.configs.get(reference).cloned().unwrap_or(Known::Unknown(Reason::NotAsked))
+    pub fn config(&self, reference: &Reference) -> &Known<ConfigFacts> {
+        self.configs.get(reference).unwrap_or(&Known::Unknown(Reason::NotAsked))
     }
 
     /// The digest of one reference; unknown where nobody looked.

@@ -181,6 +181,9 @@ pub static KINDS: &[Kind] = &[
 /// The kinds with a pod template and `spec.replicas`, in the order of [`KINDS`].
 pub const SCALED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"];
 
+/// [`SCALED`], and a Scale, which is a number of pods and nothing else.
+pub const COUNTED: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout", "Scale"];
+
 /// The kinds whose pods are meant to run until somebody stops them: [`TEMPLATED`] without Job and CronJob.
 pub const LONG_RUNNING: &[&str] =
     &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"];
@@ -219,6 +222,14 @@ impl Kind {
     pub fn judged_as(&self) -> &'static str {
         self.stands_for.unwrap_or(self.kind)
     }
+
+    /// `spec.replicas` of an object of this kind; `None` where it is no whole number ≥ 0.
+    pub fn replicas(&self, object: &Value<'_>) -> Option<i64> {
+        match object.at(&["spec", "replicas"]) {
+            Value::Null => Some(self.absent_replicas),
+            value => value.as_i64().filter(|replicas| *replicas >= 0),
+        }
+    }
 }
 
 /// The row of a kind.
@@ -229,16 +240,6 @@ pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
 /// The row of the kind that a resource holds: `apps`, `deployments`.
 pub fn by_resource(group: &str, resource: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|row| !resource.is_empty() && row.resource == resource && row.group == group)
-}
-
-impl Kind {
-    /// `spec.replicas` of an object of this kind; `None` where it is no whole number ≥ 0.
-    pub fn replicas(&self, object: &Value<'_>) -> Option<i64> {
-        match object.at(&["spec", "replicas"]) {
-            Value::Null => Some(self.absent_replicas),
-            value => value.as_i64().filter(|replicas| *replicas >= 0),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -269,6 +270,8 @@ mod tests {
     fn scaled_names_every_kind_that_counts_its_pods() {
         let rows = KINDS.iter().filter(|kind| kind.scales && kind.template.is_some());
         assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), SCALED);
+        let rows = KINDS.iter().filter(|kind| kind.scales);
+        assert_eq!(rows.map(|kind| kind.kind).collect::<Vec<_>>(), COUNTED);
     }
 
     #[test]

@@ -40,7 +40,7 @@ use verdict::Verdict;
 use crate::policy::Policy;
 
 /// Label of a namespace or a workload that names a stricter profile of the policy.
-pub const PROFILE_LABEL: &str = "plimsoll.dev/profile";
+const PROFILE_LABEL: &str = "plimsoll.dev/profile";
 
 /// A request prepared once, on its way through: asked which facts it wants, then judged by them.
 pub struct Prepared<'r> {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::deadline::Deadline;
 use crate::cluster::FactSource;
 use crate::engine;
-use crate::engine::facts::{Facts, Known, Needs, Reason};
+use crate::engine::facts::{Facts, Needs, Reason};
 use crate::engine::request::{Endpoint, Request};
 use crate::engine::verdict::Verdict;
 use crate::policy::{Policy, Store};
@@ -48,13 +48,9 @@ impl Engine {
         if needs.is_empty() {
             return Facts::unknown(Reason::NotAsked);
         }
-        let (digests, configs) = (needs.digests.clone(), needs.configs.clone());
-        let gathered = timeout_at(deadline.answer, self.facts.gather(namespace, needs, deadline.lookups)).await;
-        gathered.unwrap_or_else(|_elapsed| {
-            let digests = digests.into_iter().map(|reference| (reference, Known::Unknown(Reason::TimedOut)));
-            let configs = configs.into_iter().map(|reference| (reference, Known::Unknown(Reason::TimedOut)));
-            Facts { digests: digests.collect(), configs: configs.collect(), ..Facts::unknown(Reason::TimedOut) }
-        })
+        let gathered = self.facts.gather(namespace, needs.clone(), deadline.lookups);
+        let gathered = timeout_at(deadline.answer, gathered).await;
+        gathered.unwrap_or_else(|_elapsed| Facts::none_of(needs, Reason::TimedOut))
     }
 }
 
@@ -94,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Reference, Source};
+    use crate::engine::facts::Known;
 
     struct Hangs;
     impl FactSource for Hangs {

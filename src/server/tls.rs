@@ -152,7 +152,7 @@ impl Files {
 impl Pair {
     /// What a reader of the log should know of this pair: its end is near, it is not valid yet, or it lacks the name
     /// that API servers ask for.
-    pub fn doubts(&self, now: SystemTime, service_name: Option<&str>) -> Vec<String> {
+    fn doubts(&self, now: SystemTime, service_name: Option<&str>) -> Vec<String> {
         let now = unix(now);
         let mut doubts = Vec::new();
         if self.not_after - now < SOON {

@@ -208,9 +208,9 @@ fn f03_facts_of_configs_without_a_cluster() {
     let configs = vec![cfg.clone(), gone.clone(), secret.clone()];
     let facts = facts(&manifests, "shop", Needs { configs, ..Needs::default() });
     let told = ConfigFacts { immutable: true, bytes: 1 + 4, missing_keys: vec!["z".to_owned()] };
-    assert_eq!(facts.config(&cfg), Known::Known(told));
-    assert_eq!(facts.config(&gone), Known::Absent);
-    assert_eq!(facts.config(&secret), Known::Unknown(Reason::NotAllowed));
+    assert_eq!(*facts.config(&cfg), Known::Known(told));
+    assert_eq!(*facts.config(&gone), Known::Absent);
+    assert_eq!(*facts.config(&secret), Known::Unknown(Reason::NotAllowed));
 }
 
 #[test]

@@ -74,7 +74,7 @@ use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::{listed, quoted};
 
 /// Template annotation by which an application says that it reloads mounted files itself.
-pub const HOT_RELOAD: &str = "plimsoll.dev/hot-reload";
+const HOT_RELOAD: &str = "plimsoll.dev/hot-reload";
 
 /// Most ConfigMaps and Secrets that a message names.
 const MOST_LISTED: usize = 5;

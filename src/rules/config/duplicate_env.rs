@@ -81,7 +81,10 @@ struct Repeated<'a> {
 
 /// The names that are set more than once and not made of each other, in the order of their last places.
 fn repeated<'a>(variables: &'a [Value<'_>]) -> Vec<Repeated<'a>> {
-    if variables.len() < 2 {
+    // Nearly all containers name each variable once.
+    let mut names: Vec<&str> = variables.iter().filter_map(|variable| variable["name"].as_str()).collect();
+    names.sort_unstable();
+    if names.is_sorted_by(|one, next| one < next) {
         return Vec::new();
     }
     let mut seen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -91,9 +94,6 @@ fn repeated<'a>(variables: &'a [Value<'_>]) -> Vec<Repeated<'a>> {
         }
     }
     seen.retain(|_, places| places.len() > 1);
-    if seen.is_empty() {
-        return Vec::new();
-    }
     // Read once for all names: for each it would take time by the square of the list.
     let referring = references(variables);
     seen.retain(|name, places| !referring.get(name).is_some_and(|from| is_referred_to(from, places)));

@@ -11,3 +11,8 @@ pub mod pdb_unhealthy_policy;
 mod selector_yaml;
 #[cfg(test)]
 mod tests;
+
+/// Budgets, and the kinds that they cover by a number of replicas: what is wrong between the two shows on whichever is
+/// written second.
+const BUDGETS_AND_COVERED: &[&str] =
+    &["Deployment", "PodDisruptionBudget", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"];

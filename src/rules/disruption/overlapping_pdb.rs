@@ -47,6 +47,7 @@
 //! Where the budgets of the namespace are not known nothing is found; where its workloads are not known, only budgets
 //! that say the same are.
 
+use super::BUDGETS_AND_COVERED;
 use super::covered::covering;
 use crate::engine::context::Context;
 use crate::engine::facts::Needs;
@@ -72,7 +73,7 @@ impl Rule for OverlappingPdb {
         id: "overlapping-pdb",
         category: Category::Disruption,
         since: "0.1",
-        kinds: &["Deployment", "PodDisruptionBudget", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"],
+        kinds: BUDGETS_AND_COVERED,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: false,

@@ -41,6 +41,7 @@
 //! blocks whatever the number of pods is found. Nor is a budget judged by number that also selects pods which nobody
 //! counts: a DaemonSet's, a Job's, a bare Pod.
 
+use super::BUDGETS_AND_COVERED;
 use super::budget::{Amount, Budget};
 use super::covered::{Covered, covered, covering};
 use crate::engine::context::Context;
@@ -66,7 +67,7 @@ impl Rule for PdbBlocksEviction {
         id: "pdb-blocks-eviction",
         category: Category::Disruption,
         since: "0.1",
-        kinds: &["Deployment", "PodDisruptionBudget", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"],
+        kinds: BUDGETS_AND_COVERED,
         baseline: Action::Deny,
         critical: Action::Deny,
         fixable: false,

@@ -52,6 +52,7 @@ use std::collections::BTreeMap;
 use crate::engine::context::Context;
 use crate::engine::facts::{Known, Needs};
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::COUNTED;
 use crate::engine::neighbours::Claim;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
@@ -69,7 +70,7 @@ impl Rule for SharedRwoClaim {
         id: "shared-rwo-claim",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout", "Scale"],
+        kinds: COUNTED,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: false,

@@ -164,7 +164,7 @@ fn no_place(
         reason => reason.to_string(),
     };
     // What we wrote when there was room is not held against the author.
-    if context.is_ours(DefaultRollingUpdate::META.id, "") {
+    if context.is_claimed(DefaultRollingUpdate::META.id) {
         cap = Some(Action::Warn);
     }
     let unavailable = rolling.now.max_unavailable;

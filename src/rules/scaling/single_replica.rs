@@ -42,6 +42,7 @@ use super::autoscaler;
 use crate::engine::context::Context;
 use crate::engine::facts::{Known, Needs};
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::COUNTED;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
 
@@ -73,7 +74,7 @@ impl Rule for SingleReplica {
         id: "single-replica",
         category: Category::Scaling,
         since: "0.1",
-        kinds: &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout", "Scale"],
+        kinds: COUNTED,
         baseline: Action::Audit,
         critical: Action::Warn,
         fixable: false,

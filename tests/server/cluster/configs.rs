@@ -28,15 +28,15 @@ async fn f03_one_read_tells_the_digest_and_the_facts_of_each_object() {
     assert!(facts.digest(&config_map("cfg")).known().is_some());
     let bytes = (1 + 1) + (4 + 4) + (1 + 3);
     let told = ConfigFacts { immutable: true, bytes, missing_keys: vec!["c".to_owned(), "z".to_owned()] };
-    assert_eq!(facts.config(&named), Known::Known(told));
+    assert_eq!(*facts.config(&named), Known::Known(told));
     let whole = ConfigFacts { immutable: true, bytes, missing_keys: Vec::new() };
-    assert_eq!(facts.config(&config_map("cfg")), Known::Known(whole));
+    assert_eq!(*facts.config(&config_map("cfg")), Known::Known(whole));
     let plain = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new() };
-    assert_eq!(facts.config(&config_map("plain")), Known::Known(plain));
-    assert_eq!(facts.config(&config_map("gone")), Known::Absent);
+    assert_eq!(*facts.config(&config_map("plain")), Known::Known(plain));
+    assert_eq!(*facts.config(&config_map("gone")), Known::Absent);
     assert_eq!(facts.digest(&config_map("gone")), Known::Absent);
-    assert_eq!(facts.config(&config_map("failed")), Known::Unknown(Reason::Failed));
-    assert_eq!(facts.config(&config_map("forbidden")), Known::Unknown(Reason::Forbidden));
+    assert_eq!(*facts.config(&config_map("failed")), Known::Unknown(Reason::Failed));
+    assert_eq!(*facts.config(&config_map("forbidden")), Known::Unknown(Reason::Forbidden));
     assert_eq!(facts.digest(&config_map("forbidden")), Known::Unknown(Reason::Forbidden));
     assert_eq!(api.seen("configmaps").len(), 5, "one request an object");
 }
@@ -47,14 +47,14 @@ async fn j01_of_secrets_nothing_is_told_without_a_key() {
     let api = FakeApi::start(&[(path, Answer::Json(r#"{"kind":"Secret","data":{"k":"eA=="}}"#.to_owned()))]).await;
     let needs = || Needs { configs: vec![secret("s")], ..digests(&[secret("s")]) };
     let facts = gather(&start(&api), needs()).await;
-    assert_eq!(facts.config(&secret("s")), Known::Unknown(Reason::NotAllowed));
+    assert_eq!(*facts.config(&secret("s")), Known::Unknown(Reason::NotAllowed));
     assert_eq!(api.seen("secrets"), Vec::<String>::new());
 
     let digest_key = Some(DigestKey::new(&[7; 32]).unwrap());
     let live = Live::start(api.config(), Options { digest_key, ..Options::default() }).unwrap();
     let facts = gather(&live, needs()).await;
     let told = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new() };
-    assert_eq!(facts.config(&secret("s")), Known::Known(told));
+    assert_eq!(*facts.config(&secret("s")), Known::Known(told));
     assert!(facts.digest(&secret("s")).known().is_some());
     assert_eq!(api.seen("secrets"), [path], "one get");
 }
@@ -65,7 +65,7 @@ async fn i04_facts_of_configs_keep_the_deadline_and_the_bounds() {
     let live = start(&api);
     let needs = Needs { configs: vec![config_map("cfg")], ..Needs::default() };
     let facts = live.gather("shop", needs, Instant::now() + Duration::from_millis(50)).await;
-    assert_eq!(facts.config(&config_map("cfg")), Known::Unknown(Reason::TimedOut));
+    assert_eq!(*facts.config(&config_map("cfg")), Known::Unknown(Reason::TimedOut));
 
     let configs: Vec<_> = (0..17).map(|index| config_map(&format!("c{index}"))).collect();
     let facts = gather(&live, Needs { configs, ..Needs::default() }).await;
