@@ -117,11 +117,9 @@ impl Rule for ShortProgressDeadline {
         );
         // What our own fixes add to the time is no reason to deny.
         let ours = ["missing-startup-probe", "short-min-ready"].into_iter().any(|rule| context.fixes(rule));
-        findings.push(
-            Finding::new(Self::META.id, "/spec/progressDeadlineSeconds", message)
-                .measure(needed - deadline)
-                .at_most(if ours { Action::Warn } else { Action::Deny })
-                .mend(format!("spec:\n  progressDeadlineSeconds: {needed}")),
-        );
+        let finding = Finding::new(Self::META.id, "/spec/progressDeadlineSeconds", message)
+            .measure(needed - deadline)
+            .mend(format!("spec:\n  progressDeadlineSeconds: {needed}"));
+        findings.push(if ours { finding.at_most(Action::Warn) } else { finding });
     }
 }
