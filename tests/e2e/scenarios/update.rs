@@ -70,6 +70,7 @@ pub fn a_patch_to_a_mutable_tag_is_denied() {
     assert_eq!(case.replica_sets("web"), sets);
 }
 
+/// TRAPS B22: the counter of reviews does not move.
 pub fn labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about() {
     let case = with_web("metadata");
     let stored = case.kubectl.get("deployment/web");
