@@ -11,11 +11,15 @@ use serde_json::value::RawValue;
 use crate::engine::document::Value;
 use crate::engine::kind::{self, Kind};
 use crate::engine::request::{Operation, Request, Resource, User};
+use crate::engine::text::is_obeyed;
 
 /// Warnings in one answer; the last then says how many were left out (TRAPS A19).
 const MAX_WARNINGS: usize = 15;
 /// Characters of one warning: API servers cut at 256 once a total of 4096 is reached (TRAPS A19).
 const MAX_WARNING_CHARS: usize = 240;
+/// Containers of one object, its init and ephemeral ones too. No pod that runs comes near; every rule looks at each of
+/// them, and what is found takes a hundred times the room of a container that says nothing (TRAPS J07).
+const MAX_CONTAINERS: usize = 512;
 /// Characters of a foreign string that an error message repeats.
 const MAX_QUOTED_CHARS: usize = 64;
 
@@ -233,14 +237,23 @@ impl<'a> Review<'a> {
     /// itself, or for the one subresource that the kind belongs to (`scale`); of anything else they are never looked at.
     ///
     /// # Errors
-    /// An object of a known kind that cannot be read: nested too deeply (TRAPS A24), a number out of range.
+    /// An object of a known kind that cannot be read: nested too deeply (TRAPS A24), a number out of range, more
+    /// containers than are judged.
     pub fn into_request(self, own_user: Option<&str>) -> Result<Request<'a>, ReviewError> {
-        let decode = self.known_kind().is_some_and(|kind| kind.sub_resource == self.body.sub_resource);
+        let kind = self.known_kind();
+        let decode = kind.is_some_and(|kind| kind.sub_resource == self.body.sub_resource);
         let body = self.body;
         let object = |member: &'static str, text: Option<&'a RawValue>| match text {
-            Some(text) if decode => Value::parse(text.get())
-                .map(Some)
-                .map_err(|error| ReviewError::Object { member, problem: error.to_string() }),
+            Some(text) if decode => {
+                let problem = |problem: String| ReviewError::Object { member, problem };
+                let value = Value::parse(text.get()).map_err(|error| problem(error.to_string()))?;
+                match kind.map_or(0, |kind| containers(kind, &value)) {
+                    count if count > MAX_CONTAINERS => {
+                        Err(problem(format!("{count} containers, at most {MAX_CONTAINERS} are judged")))
+                    }
+                    _ => Ok(Some(value)),
+                }
+            }
             _ => Ok(None),
         };
         Ok(Request {
@@ -258,6 +271,13 @@ impl<'a> Review<'a> {
             dry_run: body.dry_run,
         })
     }
+}
+
+/// How many containers the object's pods have.
+fn containers(kind: &Kind, object: &Value<'_>) -> usize {
+    let spec = kind.template.map(|path| &object.at(path)["spec"]);
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    spec.map_or(0, |spec| lists.iter().map(|list| spec[*list].items().len()).sum())
 }
 
 /// Where the envelope is wrong. Values are kept out: serde_json repeats them, and they may be secrets (TRAPS J06).
@@ -359,32 +379,34 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Control characters become spaces: header builders drop a warning that has one, terminals obey them.
+/// Control characters and their like become spaces: header builders drop a warning that has one, terminals obey them.
 fn without_controls(text: &str, keep_newlines: bool) -> String {
-    let keep = |character: char| !character.is_control() || (keep_newlines && character == '\n');
+    let keep = |character: char| !is_obeyed(character) || (keep_newlines && character == '\n');
     text.chars().map(|character| if keep(character) { character } else { ' ' }).collect()
 }
 
-/// Adds the text as a JSON string, quotes included.
+/// Adds the text as a JSON string, quotes included. What a terminal obeys is escaped, so that a log can be read in one.
 pub(crate) fn push_json(out: &mut String, text: &str) {
     out.push('"');
     let mut plain = 0;
-    for (index, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x00..=0x1f | 0x7f => "",
+    for (index, character) in text.char_indices() {
+        let escape = match character {
+            '"' => "\\\"",
+            '\\' => "\\\\",
+            '\n' => "\\n",
+            '\r' => "\\r",
+            '\t' => "\\t",
+            ' '..='~' => continue,
+            // All of them have four hex digits at most.
+            other if is_obeyed(other) => "",
             _ => continue,
         };
         out.push_str(&text[plain..index]);
         match escape {
-            "" => out.push_str(&format!("\\u{byte:04x}")),
+            "" => out.push_str(&format!("\\u{:04x}", u32::from(character))),
             escape => out.push_str(escape),
         }
-        plain = index + 1;
+        plain = index + character.len_utf8();
     }
     out.push_str(&text[plain..]);
     out.push('"');

@@ -1,5 +1,6 @@
 //! `--cluster-dir`: a folder of manifests stands for the cluster.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,7 +134,11 @@ fn files(root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, Error> {
             let manifest =
                 path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|e| extension == *e));
             if manifest && std::fs::metadata(&path).map_err(unreadable(&path))?.is_file() {
-                let text = std::fs::read(&path).map_err(unreadable(&path))?;
+                // No more than one byte too many, however large the file is.
+                let mut text = Vec::new();
+                let file = std::fs::File::open(&path).map_err(unreadable(&path))?;
+                let left = (MAX_BYTES - bytes) as u64 + 1;
+                file.take(left).read_to_end(&mut text).map_err(unreadable(&path))?;
                 bytes += text.len();
                 files.push((path, text));
             }
@@ -202,6 +207,19 @@ mod tests {
         let _reading = dir.last.lock().await;
         let facts = dir.gather("default", needs, Instant::now()).await;
         assert_eq!(facts.quotas, Known::Unknown(Reason::TimedOut));
+    }
+
+    #[test]
+    fn what_is_no_file_is_passed_over_and_a_huge_one_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("loop")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.yaml")).unwrap();
+        std::os::unix::net::UnixListener::bind(folder.path().join("socket.yaml")).unwrap();
+        assert_eq!(files(folder.path()).unwrap(), []);
+        let huge = std::fs::File::create(folder.path().join("huge.yaml")).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        let error = files(folder.path()).unwrap_err().to_string();
+        assert!(error.ends_with("more than 10000 files or 64 MiB of manifests"), "{error}");
     }
 
     #[test]

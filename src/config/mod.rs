@@ -6,6 +6,8 @@ use std::fmt;
 pub mod digest;
 pub mod references;
 
+use crate::engine::text::quoted;
+
 /// Which of the two objects a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
@@ -42,4 +44,11 @@ pub struct Reference {
     pub keys: Option<BTreeSet<String>>,
     /// Whether every use is `optional: true`, so that its absence is no fault.
     pub optional: bool,
+}
+
+impl Reference {
+    /// As messages name the object: `ConfigMap "settings"`.
+    pub fn subject(&self) -> String {
+        format!("{} {}", self.source, quoted(&self.name))
+    }
 }

@@ -146,7 +146,10 @@ pub fn references(spec: &Value<'_>, secrets: bool, hot_reload: bool) -> Vec<Refe
                 let merged = entry.get_mut();
                 merged.optional &= used.optional;
                 merged.keys = match (merged.keys.take(), used.keys) {
-                    (Some(before), Some(more)) => Some(before.union(&more).copied().collect()),
+                    (Some(mut before), Some(more)) => {
+                        before.extend(more);
+                        Some(before)
+                    }
                     _ => None,
                 };
             }

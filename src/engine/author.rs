@@ -4,12 +4,14 @@
 //! (TRAPS B18), and what a rule would write. That makes fixes idempotent (B06) without any rule thinking of it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use super::document::Value;
 use super::kind::Kind;
 use super::marker::{Claims, OWN_PREFIX};
 use super::ownership::{Managed, Place};
-use super::pod::Template;
+use super::pod::{Container, Template};
 use crate::policy::Policy;
 
 /// A place in one object that a claim stands for.
@@ -23,49 +25,89 @@ pub struct Claimed {
     pub in_template: bool,
 }
 
-/// The places that a marker entry stands for in this object; none for an entry that means nothing here (no such
-/// rule, no such container).
-pub fn places(object: &Value<'_>, kind: &Kind, policy: &Policy, claim: &str) -> Vec<Claimed> {
-    let (rule, container) = match claim.split_once('/') {
-        Some((rule, container)) => (rule, Some(container)),
-        None => (claim, None),
-    };
-    let Some(setting) = policy.setting(rule) else { return Vec::new() };
-    let template = kind.template.map(|path| Template { path, value: object.at(path) });
-    let managed = setting.rule.managed(&setting.params);
-    managed.into_iter().filter_map(|managed| place(template, kind, managed, container)).collect()
+/// What marker entries stand for in one object.
+pub struct Places<'o> {
+    kind: &'o Kind,
+    policy: &'o Policy,
+    template: Option<Template<'o>>,
+    /// Regular containers by name, `None` where several have it: made when the first entry names one, and once for
+    /// however many entries.
+    named: OnceCell<HashMap<&'o str, Option<Container<'o>>>>,
 }
 
-fn place(template: Option<Template<'_>>, kind: &Kind, managed: Managed, container: Option<&str>) -> Option<Claimed> {
-    let default = managed.default.filter(|_| kind.defaulted).and_then(|text| Value::parse(text).ok());
-    let (path, in_template) = match (managed.place, container) {
-        (Place::Container(below), Some(name)) => {
-            let mut named = template?.regular().filter(|container| container.name() == name);
-            let container = named.next().filter(|_| named.next().is_none())?;
-            (container.path(below), true)
-        }
-        (Place::PodSpec(below), None) => {
-            let below: Vec<&str> = std::iter::once("spec").chain(below.iter().copied()).collect();
-            (template?.path(&below), true)
-        }
-        (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", &key]), true),
-        (Place::Object(of, path), None) if of == kind.kind => {
-            (path.iter().map(|segment| (*segment).to_owned()).collect(), false)
-        }
-        _ => return None,
+impl<'o> Places<'o> {
+    /// Those of this object.
+    pub fn of(object: &'o Value<'_>, kind: &'o Kind, policy: &'o Policy) -> Self {
+        let template = kind.template.map(|path| Template { path, value: object.at(path) });
+        Places { kind, policy, template, named: OnceCell::new() }
+    }
+
+    /// The places that an entry stands for; none for one that means nothing here (no such rule, no such container).
+    pub fn claimed(&self, claim: &str) -> Vec<Claimed> {
+        let (rule, container) = match claim.split_once('/') {
+            Some((rule, container)) => (rule, Some(container)),
+            None => (claim, None),
+        };
+        let Some(setting) = self.policy.setting(rule) else { return Vec::new() };
+        setting.managed.iter().filter_map(|managed| self.place(managed, container)).collect()
+    }
+
+    fn place(&self, managed: &Managed, container: Option<&str>) -> Option<Claimed> {
+        let (kind, template) = (self.kind, self.template);
+        let (path, in_template) = match (&managed.place, container) {
+            (Place::Container(below), Some(name)) => (self.container(name)?.path(below), true),
+            (Place::PodSpec(below), None) => {
+                let below: Vec<&str> = std::iter::once("spec").chain(below.iter().copied()).collect();
+                (template?.path(&below), true)
+            }
+            (Place::TemplateAnnotation(key), None) => (template?.path(&["metadata", "annotations", key]), true),
+            (Place::Object(of, path), None) if *of == kind.kind => {
+                (path.iter().map(|segment| (*segment).to_owned()).collect(), false)
+            }
+            _ => return None,
+        };
+        let default = managed.default.filter(|_| kind.defaulted).and_then(|text| Value::parse(text).ok());
+        Some(Claimed { path, default: default.unwrap_or(Value::Null), in_template })
+    }
+
+    fn container(&self, name: &str) -> Option<Container<'o>> {
+        let named = self.named.get_or_init(|| {
+            let mut named: HashMap<&str, Option<Container<'o>>> = HashMap::new();
+            for container in self.template.iter().flat_map(Template::regular) {
+                named.entry(container.name()).and_modify(|one| *one = None).or_insert(Some(container));
+            }
+            named
+        });
+        *named.get(name)?
+    }
+}
+
+/// What the API server fills into a probe (`SetDefaults_Probe` in `pkg/apis/core/v1/defaults.go`).
+const PROBE_DEFAULTS: [(&str, i64); 4] =
+    [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)];
+
+/// Whether `held` is what became of `written`: the same value, or with the API server's defaults besides, as a probe
+/// of ours comes back (TRAPS B06, D01).
+pub fn holds(held: &Value<'_>, written: &Value<'_>) -> bool {
+    let default = |name: &str, value: &Value<'_>| {
+        PROBE_DEFAULTS.iter().any(|(known, number)| *known == name && value.as_i64() == Some(*number))
     };
-    Some(Claimed { path, default: default.unwrap_or(Value::Null), in_template })
+    held == written
+        || held.as_object().is_some()
+            && written.members().next().is_some()
+            && written.members().all(|(name, value)| held.get(name) == value)
+            && held.members().all(|(name, value)| !written.get(name).is_null() || default(name, value))
 }
 
 /// Claims that hold without a marker entry: what stands under our own annotation keys in the template.
 pub fn implied(object: &Value<'_>, kind: &Kind, policy: &Policy) -> Claims {
     let mut claims = Claims::default();
     for setting in &policy.settings {
-        for managed in setting.rule.managed(&setting.params) {
-            if let Place::TemplateAnnotation(key) = managed.place
+        for managed in &setting.managed {
+            if let Place::TemplateAnnotation(key) = &managed.place
                 && key.starts_with(OWN_PREFIX)
                 && let Some(template) = kind.template
-                && !object.at(template).at(&["metadata", "annotations", &key]).is_null()
+                && !object.at(template).at(&["metadata", "annotations", key]).is_null()
             {
                 claims.insert(setting.rule.meta().id);
             }
@@ -82,8 +124,9 @@ pub fn without<'o, 'a>(
     claims: impl Iterator<Item = impl AsRef<str>>,
 ) -> Cow<'o, Value<'a>> {
     let mut author = Cow::Borrowed(object);
+    let places = Places::of(object, kind, policy);
     for claim in claims {
-        for place in places(object, kind, policy, claim.as_ref()) {
+        for place in places.claimed(claim.as_ref()) {
             if object.at(&place.path).is_null() {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::author;
+use super::author::{self, Places};
 use super::context::{Context, Declined};
 use super::document::Value;
 use super::facts::{Facts, Known, Needs, Reason, RevisionOwner};
@@ -13,8 +13,10 @@ use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
 use super::text::quoted;
 use crate::policy::{FixAt, Policy, Setting};
+use crate::rules;
 
 /// One request prepared for judgement.
+#[derive(Clone)]
 pub struct Case<'r> {
     /// Which webhook asks.
     pub endpoint: Endpoint,
@@ -70,7 +72,8 @@ impl<'r> Case<'r> {
             let mut held = Claims::of(old);
             held.extend(implied.clone());
             let old_author = author::without(old, kind, policy, held.iter());
-            held.retain(|claim| implied.contains(claim) || still_ours(kind, policy, old, object, claim));
+            let places = (Places::of(old, kind, policy), Places::of(object, kind, policy));
+            held.retain(|claim| implied.contains(claim) || still_ours(kind, &places, old, object, claim));
             let new_author = author::without(object, kind, policy, held.iter());
             case.template_changed = !author::same_template(&old_author, &new_author, kind);
             case.held.extend(held);
@@ -100,11 +103,16 @@ impl<'r> Case<'r> {
         author::without(self.object, self.kind, self.policy, fixed)
     }
 
-    /// What the rules that this endpoint runs find in this object.
+    /// What the rules that this endpoint runs find in this object, by their ids.
     pub fn findings(&self, object: &Value<'_>, facts: &Facts) -> Vec<Finding> {
+        self.findings_of(|_rule| true, object, facts)
+    }
+
+    /// What those of them find whose ids are asked for.
+    pub fn findings_of(&self, asked: impl Fn(&str) -> bool, object: &Value<'_>, facts: &Facts) -> Vec<Finding> {
         let context = self.context(object, facts);
         let mut findings = Vec::new();
-        for setting in self.rules() {
+        for setting in self.rules().filter(|setting| asked(setting.rule.meta().id)) {
             setting.rule.check(&context, &setting.params, &mut findings);
         }
         // A Scale does not say by itself what it scales.
@@ -164,7 +172,8 @@ impl<'r> Case<'r> {
         self.policy.settings.iter().filter(|setting| match self.endpoint {
             Endpoint::Mutate => {
                 let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
-                self.policy.fixes(setting.rule.meta().id) && at_pod == self.kind.stands_for.is_some()
+                let declined = self.declined.covers(setting.rule.meta().id);
+                setting.fixes() && !declined && at_pod == self.kind.stands_for.is_some()
             }
             Endpoint::Validate => setting.action != Action::Off,
         })
@@ -178,9 +187,17 @@ impl<'r> Case<'r> {
 
     /// Whether anything that a rollback would spare this template is found when nothing is known.
     fn concerns_template(&self, unknown: &Facts) -> bool {
-        let prefix = self.template_prefix();
-        self.old.is_some()
-            && self.findings(&self.subject(), unknown).iter().any(|finding| finding.pointer.starts_with(&prefix))
+        if self.old.is_none() {
+            return false;
+        }
+        let (prefix, subject) = (self.template_prefix(), self.subject());
+        let context = self.context(&subject, unknown);
+        let mut findings = Vec::new();
+        // The first one answers.
+        self.rules().any(|setting| {
+            setting.rule.check(&context, &setting.params, &mut findings);
+            findings.drain(..).any(|finding| finding.pointer.starts_with(&prefix))
+        })
     }
 
     fn revision_owner(&self) -> Option<RevisionOwner> {
@@ -199,9 +216,8 @@ impl<'r> Case<'r> {
 
 /// Whether every value that a claim of the old object stands for is still ours in the new one: the same value, or
 /// dropped by a PUT, or back at the API default that nobody applied.
-fn still_ours(kind: &Kind, policy: &Policy, old: &Value<'_>, new: &Value<'_>, claim: &str) -> bool {
-    let in_old = author::places(old, kind, policy, claim);
-    let in_new = author::places(new, kind, policy, claim);
+fn still_ours(kind: &Kind, places: &(Places<'_>, Places<'_>), old: &Value<'_>, new: &Value<'_>, claim: &str) -> bool {
+    let (in_old, in_new) = (places.0.claimed(claim), places.1.claimed(claim));
     let held = in_old.iter().any(|place| !old.at(&place.path).is_null());
     held && in_old.len() == in_new.len()
         && in_old.iter().zip(&in_new).all(|(before, after)| {
@@ -226,13 +242,23 @@ fn dropped(kind: &Kind, new: &Value<'_>, place: &author::Claimed) -> bool {
         }
 }
 
+/// Rules that an author declines and that we do not know, the most that are kept.
+const MAX_UNKNOWN: usize = 16;
+
+fn is_rule(id: &str) -> bool {
+    rules::REGISTRY.iter().any(|rule| rule.meta().id == id)
+}
+
 fn declined(object: &Value<'_>) -> Declined {
     let text = object.at(&["metadata", "annotations", SKIP_FIXES]).as_str().unwrap_or_default();
     let mut declined = Declined::default();
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         match entry {
             "all" => declined.all = true,
-            rule => declined.rules.push(rule.to_owned()),
+            rule if declined.rules.iter().any(|known| known == rule) => {}
+            // A few unknown ones are enough to warn of; known ones are never lost among them.
+            rule if declined.rules.len() < MAX_UNKNOWN || is_rule(rule) => declined.rules.push(rule.to_owned()),
+            _ => {}
         }
     }
     declined

@@ -5,15 +5,13 @@
 //! no escape; `metadata.managedFields` stays raw text until something asks for it. `null`, absent and (for lists and
 //! maps) empty read the same, because API servers send unset required lists as `null` (TRAPS A23).
 
+mod parse;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
-/// The member that stays raw text: it is as large as the object and only asked for when a fix would replace a default.
-const RAW_MEMBER: &str = "managedFields";
+use serde::de::DeserializeSeed;
 
 /// One JSON value, borrowed from the text it was parsed from where that is possible.
 #[derive(Debug, Clone)]
@@ -49,8 +47,14 @@ pub enum Number {
 /// The members of a JSON object.
 #[derive(Debug, Clone, Default)]
 pub struct Object<'a> {
+    /// In the order received; more than [`FEW`] of them sorted by name and each name once, so that no look-up and no
+    /// comparison takes time by the square of what somebody sends.
     members: Vec<(Cow<'a, str>, Value<'a>)>,
 }
+
+/// Up to here members are looked at one by one: more than any type of the API has fields. Maps that are longer
+/// come sorted by name from an API server, as Go writes them.
+const FEW: usize = 64;
 
 /// What an absent member reads as.
 static NULL: Value<'static> = Value::Null;
@@ -58,10 +62,27 @@ static NULL: Value<'static> = Value::Null;
 impl<'a> Object<'a> {
     /// The member of this name; of doubled members the last, as Go reads them.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
-        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.position(key).map(|index| &self.members[index].1)
     }
 
-    /// Members in the order received, doubled ones included.
+    fn position(&self, key: &str) -> Option<usize> {
+        if self.members.len() <= FEW {
+            return self.members.iter().rposition(|(name, _)| name == key);
+        }
+        self.members.binary_search_by(|(name, _)| name.as_ref().cmp(key)).ok()
+    }
+
+    /// Keeps what is said of `members`.
+    fn settle(&mut self) {
+        if self.members.len() > FEW {
+            // The sort is stable: turned round, the last of doubled ones comes first and is the one that stays.
+            self.members.reverse();
+            self.members.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.members.dedup_by(|(later, _), (first, _)| later == first);
+        }
+    }
+
+    /// Members in the order received, doubled ones included; more than a few in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), value))
     }
@@ -77,16 +98,44 @@ impl<'a> Object<'a> {
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
-        self.members.iter_mut().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.position(key).map(|index| &mut self.members[index].1)
     }
 
     /// Sets the member, replacing every one of that name.
     pub fn insert(&mut self, key: impl Into<Cow<'a, str>>, value: Value<'a>) {
         let key = key.into();
-        match self.get_mut(&key) {
-            Some(slot) => *slot = value,
-            None => self.members.push((key, value)),
+        if let Some(slot) = self.get_mut(&key) {
+            *slot = value;
+        } else if self.members.len() > FEW {
+            let place = self.members.partition_point(|(name, _)| *name < key);
+            self.members.insert(place, (key, value));
+        } else {
+            self.members.push((key, value));
+            self.settle();
         }
+    }
+
+    /// Whether both hold the same, whatever the order; a `null` member is as an absent one. Where the names stand in the
+    /// same order, doubled ones are compared one by one.
+    fn same_as(&self, other: &Object<'_>) -> bool {
+        let in_step =
+            self.len() == other.len() && self.iter().zip(other.iter()).all(|((name, _), (other, _))| name == other);
+        if in_step {
+            return self.iter().zip(other.iter()).all(|((_, value), (_, other))| value == other);
+        }
+        // Every value is compared once at most: comparing a doubled member for each time that it stands there would
+        // double the work at every level of nesting.
+        self.effective() == other.effective()
+    }
+
+    /// The members that count, sorted by name.
+    fn effective(&self) -> Vec<(&str, &Value<'a>)> {
+        let mut members: Vec<_> = self.iter().collect();
+        members.reverse();
+        members.sort_by_key(|(name, _)| *name);
+        members.dedup_by_key(|(name, _)| *name);
+        members.retain(|(_, value)| !value.is_null());
+        members
     }
 
     /// Removes every member of that name.
@@ -97,7 +146,9 @@ impl<'a> Object<'a> {
 
 impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
     fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
-        Object { members: members.into_iter().collect() }
+        let mut object = Object { members: members.into_iter().collect() };
+        object.settle();
+        object
     }
 }
 
@@ -108,7 +159,7 @@ impl<'a> Value<'a> {
     /// Text that is not JSON, or nested deeper than 128 levels (TRAPS A24).
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let value = Seed { raw: false }.deserialize(&mut deserializer)?;
+        let value = parse::Seed { raw: false }.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(value)
     }
@@ -285,12 +336,7 @@ impl PartialEq for Value<'_> {
             (Value::String(a), Value::String(b)) => a == b,
             (Value::Raw(a), Value::Raw(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
-            (Value::Object(a), Value::Object(b)) => {
-                let covered = |x: &Object<'_>, y: &Object<'_>| {
-                    x.iter().all(|(name, _)| x.get(name).unwrap_or(null()) == y.get(name).unwrap_or(null()))
-                };
-                covered(a, b) && b.iter().all(|(name, value)| value.is_null() || a.get(name).is_some())
-            }
+            (Value::Object(a), Value::Object(b)) => a.same_as(b),
             _ => false,
         }
     }
@@ -362,165 +408,5 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Parses a value; `raw` keeps its text instead.
-struct Seed {
-    raw: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Seed {
-    type Value = Value<'de>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value<'de>, D::Error> {
-        if self.raw {
-            let raw: &'de RawValue = serde::Deserialize::deserialize(deserializer)?;
-            return Ok(if raw.get() == "null" { Value::Null } else { Value::Raw(Cow::Borrowed(raw.get())) });
-        }
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value<'de>, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(Number::Int(number)))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(i64::try_from(number).map_or(Number::Big(number), Number::Int)))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value<'de>, E> {
-        if number.is_finite() {
-            Ok(Value::Number(Number::Float(number)))
-        } else {
-            Err(E::custom("number out of range"))
-        }
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
-        Ok(Value::String(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
-        Ok(Value::String(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Seed { raw: false })? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
-        let mut members = Vec::new();
-        while let Some(Key(name)) = map.next_key()? {
-            let raw = name == RAW_MEMBER;
-            let value = map.next_value_seed(Seed { raw })?;
-            members.push((name, value));
-            if members.len() > MAX_MEMBERS {
-                return Err(A::Error::custom("more than 65536 members in one object"));
-            }
-        }
-        Ok(Value::Object(Object { members }))
-    }
-}
-
-/// Look-ups go through the members one by one; no Kubernetes object comes near this.
-const MAX_MEMBERS: usize = 65_536;
-
-/// A member's name, borrowed where it holds no escape (serde's own `Cow<str>` always copies).
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn absent_null_and_wrong_type_read_as_null() {
-        let value = Value::parse(r#"{"a":null,"b":[{"c":1}],"s":"x"}"#).unwrap();
-        assert!(value["a"].is_null() && value["zz"].is_null() && value["s"]["t"].is_null());
-        assert_eq!(value.at(&["b", "0", "c"]).as_i64(), Some(1));
-        assert!(value.at(&["b", "7"]).is_null());
-    }
-
-    #[test]
-    fn the_last_of_doubled_members_wins_as_in_go() {
-        assert_eq!(Value::parse(r#"{"a":1,"a":2}"#).unwrap()["a"].as_i64(), Some(2));
-    }
-
-    #[test]
-    fn integers_keep_their_digits_and_floats_are_no_integers() {
-        let value = Value::parse(r#"[9223372036854775807,3.0,1e3,18446744073709551615]"#).unwrap();
-        assert_eq!(value.to_string(), "[9223372036854775807,3.0,1000.0,18446744073709551615]");
-        assert_eq!(value.items()[1].as_i64(), None);
-        assert_eq!(value.items()[2].as_i64(), None);
-    }
-
-    #[test]
-    fn managed_fields_stay_raw_and_escapes_are_decoded() {
-        let value = Value::parse(r#"{"metadata":{"managedFields":[ {"a":1} ],"n\u0061me":"a\nb"}}"#).unwrap();
-        assert!(matches!(&value["metadata"]["managedFields"], Value::Raw(text) if text == r#"[ {"a":1} ]"#));
-        assert_eq!(value["metadata"]["name"].as_str(), Some("a\nb"));
-    }
-
-    #[test]
-    fn two_hundred_levels_are_an_error_not_a_stack_overflow() {
-        let text = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        assert!(Value::parse(&text).unwrap_err().to_string().contains("recursion limit"));
-    }
-
-    #[test]
-    fn equality_ignores_member_order_and_nulls() {
-        let a = Value::parse(r#"{"a":1,"b":{"c":null}}"#).unwrap();
-        let b = Value::parse(r#"{"b":{},"a":1}"#).unwrap();
-        assert_eq!(a, b);
-        assert_ne!(a, Value::parse(r#"{"a":1}"#).unwrap());
-        assert_ne!(Value::parse(r#"{"a":1,"b":2}"#).unwrap(), Value::parse(r#"{"a":1}"#).unwrap());
-    }
-
-    #[test]
-    fn set_makes_parents_and_remove_drops_emptied_ones() {
-        let mut value = Value::parse(r#"{"spec":{"containers":[{"name":"a"}]}}"#).unwrap();
-        let path = ["spec", "containers", "0", "lifecycle", "preStop"];
-        value.set(&path, Value::from("x"));
-        assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a","lifecycle":{"preStop":"x"}}]}}"#);
-        value.remove(&path, 3);
-        assert_eq!(value.to_string(), r#"{"spec":{"containers":[{"name":"a"}]}}"#);
-    }
-}
+mod tests;

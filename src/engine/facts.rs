@@ -2,7 +2,7 @@
 //!
 //! "Unknown" is a value of its own: what is unknown neither denies nor patches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use chrono::NaiveDate;
@@ -283,11 +283,8 @@ impl Needs {
         self.workloads |= other.workloads;
         self.claims |= other.claims;
         for (mine, others) in [(&mut self.digests, other.digests), (&mut self.configs, other.configs)] {
-            for reference in others {
-                if !mine.contains(&reference) {
-                    mine.push(reference);
-                }
-            }
+            let mut known: HashSet<Reference> = mine.iter().cloned().collect();
+            mine.extend(others.into_iter().filter(|reference| known.insert(reference.clone())));
         }
     }
 }

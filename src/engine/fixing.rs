@@ -1,6 +1,8 @@
 //! `/mutate`: which fixes are written, and the patch.
 
-use super::author;
+use std::collections::HashSet;
+
+use super::author::{self, Places};
 use super::case::Case;
 use super::document::Value;
 use super::facts::{Facts, Known, Reason};
@@ -23,14 +25,27 @@ struct Plan {
     claims: Claims,
     /// Fixes that are new, told to the author.
     fresh: Vec<Fix>,
+    /// Entries of the marker that hold already.
+    proven: Claims,
+}
+
+impl Plan {
+    /// Takes these fixes out again; what stands of ours from earlier stays ours.
+    fn leave_out(&mut self, case: &Case<'_>, fixes: &[Fix]) {
+        let claims: HashSet<&str> = fixes.iter().map(|fix| fix.claim.as_str()).collect();
+        let writes: HashSet<&[String]> = fixes.iter().flat_map(|fix| &fix.writes).map(|(path, _)| &path[..]).collect();
+        self.writes.retain(|(path, _)| !writes.contains(path.as_slice()));
+        let places = Places::of(case.object, case.kind, case.policy);
+        let stands = |claim: &str| places.claimed(claim).iter().any(|place| !case.object.at(&place.path).is_null());
+        let proven = &self.proven;
+        self.claims.retain(|claim| !claims.contains(claim.as_str()) || (proven.contains(claim) && stands(claim)));
+    }
 }
 
 /// The verdict of `/mutate`: never a denial.
 pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
     let mut verdict = Verdict::default();
-    // A kind that cannot be patched, or whose operator would patch it back.
-    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
-    if !case.kind.mutable || fought_over || (case.kind.immutable && case.old.is_some()) {
+    if !may_write(case) {
         return verdict;
     }
     verdict.rollback = case.is_rollback(facts);
@@ -48,10 +63,17 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
         for finding in findings.iter().filter(|finding| finding.stopped_by_lookup) {
             verdict.warnings.push(warning(finding));
         }
-        renew(case, findings, proven)
+        stay_as_they_were(case, renew(case, findings, proven))
     };
     write(case, plan, &mut verdict);
     verdict
+}
+
+/// Whether `/mutate` writes to this object at all: not to a kind that cannot be patched, nor where its operator would
+/// patch it back.
+pub fn may_write(case: &Case<'_>) -> bool {
+    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
+    case.kind.mutable && !fought_over && !(case.kind.immutable && case.old.is_some())
 }
 
 /// The warning for a finding, in the same words from both webhooks: the API server shows equal ones once.
@@ -66,21 +88,24 @@ pub fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
     loop {
         let findings = case.findings(&case.author(&claims), facts);
         let before = claims.clone();
-        claims.retain(|claim| {
-            case.held.contains(claim)
-                || findings.iter().filter_map(|finding| finding.fix.as_ref()).any(|fix| {
-                    fix.claim == *claim && fix.writes.iter().all(|(path, value)| case.object.at(path) == value)
-                })
-        });
+        let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+        let written: HashSet<&str> = fixes.filter(|fix| is_in_place(case, fix)).map(|fix| fix.claim.as_str()).collect();
+        claims.retain(|claim| case.held.contains(claim) || written.contains(claim.as_str()));
         if claims == before {
             return (findings, claims);
         }
     }
 }
 
+/// Whether the object already holds what this fix writes.
+fn is_in_place(case: &Case<'_>, fix: &Fix) -> bool {
+    fix.writes.iter().all(|(path, value)| author::holds(case.object.at(path), value))
+}
+
 /// New fixes: on CREATE, and where the author changed the template.
 fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
-    let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new() };
+    let mut plan = Plan { writes: Vec::new(), claims: Claims::default(), fresh: Vec::new(), proven: claims.clone() };
+    let old_values = OldValues::new(case);
     // A look-up that failed keeps the old value, even one that a PUT dropped (TRAPS F12).
     for finding in findings.iter().filter(|finding| finding.fix.is_none() && finding.stopped_by_lookup) {
         let claim = match &finding.container {
@@ -88,24 +113,53 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             None => finding.rule.to_owned(),
         };
         if claims.contains(&claim) {
-            plan.writes.extend(old_values(case, &claim));
+            plan.writes.extend(old_values.of(&claim));
         }
     }
-    for fix in findings.into_iter().filter_map(|finding| finding.fix) {
-        let changes = fix.writes.iter().any(|(path, value)| case.object.at(path) != value);
-        plan.writes.extend(fix.writes.iter().cloned());
+    let places = Places::of(case.object, case.kind, case.policy);
+    // What the marker could not tell again would count as the author's: a container without a name of its own.
+    let can_be_claimed = |fix: &Fix| Claims::can_hold(&fix.claim) && !places.claimed(&fix.claim).is_empty();
+    for fix in findings.into_iter().filter_map(|finding| finding.fix).filter(can_be_claimed) {
         claims.insert(&fix.claim);
-        if changes {
+        if !is_in_place(case, &fix) {
+            plan.writes.extend(fix.writes.iter().cloned());
             plan.fresh.push(fix);
         }
     }
     // An entry for a value that is gone and is not written again says nothing.
+    let written: HashSet<&[String]> = plan.writes.iter().map(|(path, _)| path.as_slice()).collect();
     claims.retain(|claim| {
-        author::places(case.object, case.kind, case.policy, claim).iter().any(|place| {
-            !case.object.at(&place.path).is_null() || plan.writes.iter().any(|(path, _)| *path == place.path)
-        })
+        let mut places = places.claimed(claim).into_iter();
+        places.any(|place| !case.object.at(&place.path).is_null() || written.contains(place.path.as_slice()))
     });
     plan.claims = claims;
+    plan
+}
+
+/// Where nothing but newer values of ours would tell the template from the old one, the old values stay: what the author
+/// changed came to nothing, so no pod need restart (TRAPS B18), and a second round (B06) could not see the change.
+fn stay_as_they_were(case: &Case<'_>, mut plan: Plan) -> Plan {
+    let Some(old) = case.old else { return plan };
+    let places = Places::of(case.object, case.kind, case.policy);
+    let in_template = |claim: &str| places.claimed(claim).iter().any(|place| place.in_template);
+    let old_values = OldValues::new(case);
+    let held = case.held.iter().filter(|claim| in_template(claim) && plan.claims.contains(claim));
+    let held: Vec<_> = held.flat_map(|claim| old_values.of(claim)).collect();
+    let renews = |(path, value): &(Vec<String>, Value<'static>)| {
+        plan.writes.iter().any(|(written, new)| written == path && new != value)
+    };
+    if !held.iter().any(renews) {
+        return plan;
+    }
+    let mut outcome = case.object.clone();
+    for (path, value) in plan.writes.iter().chain(&held) {
+        outcome.set(path, value.clone());
+    }
+    if author::same_template(&outcome, old, case.kind) {
+        let stays = |fix: &Fix| fix.writes.iter().all(|(path, _)| held.iter().any(|(old, _)| old == path));
+        plan.fresh.retain(|fix| !stays(fix));
+        plan.writes.extend(held);
+    }
     plan
 }
 
@@ -113,28 +167,40 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
 /// (TRAPS B18, F04). A rollback is left exactly alone (C14).
 fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Claims) -> Plan {
     if rollback {
-        return Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+        let marker = Claims::of(case.object);
+        return Plan { writes: Vec::new(), claims: marker.clone(), fresh: Vec::new(), proven: marker };
     }
-    let renewed = findings.into_iter().filter_map(|finding| finding.fix);
-    let fresh: Vec<Fix> = renewed
-        .filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim))
-        .filter(|fix| fix.writes.iter().any(|(path, value)| case.object.at(path) != value))
-        .collect();
-    let mut writes: Vec<_> = claims.iter().flat_map(|claim| old_values(case, claim)).collect();
+    let fixes = findings.into_iter().filter_map(|finding| finding.fix);
+    let renewed: Vec<Fix> = fixes.filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim)).collect();
+    let old_values = OldValues::new(case);
+    // In a second round the old value is not put back over the one that renewed it in the first.
+    let kept = claims.iter().filter(|claim| renewed.iter().all(|fix| fix.claim != *claim));
+    let mut writes: Vec<_> = kept.flat_map(|claim| old_values.of(claim)).collect();
+    let fresh: Vec<Fix> = renewed.into_iter().filter(|fix| !is_in_place(case, fix)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
-    Plan { writes, claims, fresh }
+    Plan { writes, proven: claims.clone(), claims, fresh }
 }
 
-/// What the old object holds where this claim stands, as writes into the new object.
-fn old_values(case: &Case<'_>, claim: &str) -> Vec<(Vec<String>, Value<'static>)> {
-    let Some(old) = case.old else { return Vec::new() };
-    let before = author::places(old, case.kind, case.policy, claim);
-    let after = author::places(case.object, case.kind, case.policy, claim);
-    let pairs = before.into_iter().zip(after);
-    pairs
-        .filter(|(before, _)| !old.at(&before.path).is_null())
-        .map(|(before, after)| (after.path, old.at(&before.path).to_static()))
-        .collect()
+/// What the old object holds where claims stand, as writes into the new object.
+struct OldValues<'c> {
+    old: Option<(&'c Value<'c>, Places<'c>)>,
+    new: Places<'c>,
+}
+
+impl<'c> OldValues<'c> {
+    fn new(case: &'c Case<'_>) -> Self {
+        let places = |object| Places::of(object, case.kind, case.policy);
+        OldValues { old: case.old.map(|old| (old, places(old))), new: places(case.object) }
+    }
+
+    fn of(&self, claim: &str) -> Vec<(Vec<String>, Value<'static>)> {
+        let Some((old, before)) = &self.old else { return Vec::new() };
+        let pairs = before.claimed(claim).into_iter().zip(self.new.claimed(claim));
+        pairs
+            .filter(|(before, _)| !old.at(&before.path).is_null())
+            .map(|(before, after)| (after.path, old.at(&before.path).to_static()))
+            .collect()
+    }
 }
 
 /// Tells where a value of ours stays though it would differ today.
@@ -149,7 +215,7 @@ fn tell_what_stays(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict)
                 Value::Null => case.old.map_or(&Value::Null, |old| old.at(path)),
                 held => held,
             };
-            !held.is_null() && held != value
+            !held.is_null() && !author::holds(held, value)
         });
         if differs {
             verdict.warnings.push(format!("[{}] {says}", fix.rule()));
@@ -220,24 +286,26 @@ fn drop_what_has_no_room(case: &Case<'_>, plan: &mut Plan, verdict: &mut Verdict
         let total = used + key.len() + text.len();
         (total > ANNOTATION_BUDGET).then_some(total)
     };
-    let mut dropped = Vec::new();
-    plan.fresh.retain(|fix| {
-        let total = fix.writes.iter().find_map(|(path, value)| over(path, value.as_str()?));
-        if let Some(total) = total {
-            let says = format!("the annotations would take {total} of {ANNOTATION_BUDGET} bytes");
-            verdict.warnings.push(format!("[{}] not fixed: {says}", fix.rule()));
-            dropped.push(fix.clone());
-        }
-        total.is_none()
-    });
-    for fix in &dropped {
-        plan.writes.retain(|write| !fix.writes.contains(write));
-        plan.claims.retain(|claim| *claim != fix.claim);
+    let total = |fix: &Fix| fix.writes.iter().find_map(|(path, value)| over(path, value.as_str()?));
+    let (dropped, fresh): (Vec<Fix>, _) =
+        std::mem::take(&mut plan.fresh).into_iter().partition(|fix| total(fix).is_some());
+    plan.fresh = fresh;
+    for (fix, total) in dropped.iter().filter_map(|fix| Some((fix, total(fix)?))) {
+        let says = format!("the annotations would take {total} of {ANNOTATION_BUDGET} bytes");
+        verdict.warnings.push(format!("[{}] not fixed: {says}", fix.rule()));
     }
-    let marker = plan.claims.to_string();
-    if !plan.fresh.is_empty() && over(&marker_path(), &marker).is_some() {
-        let says = format!("there is no room for the annotation {MARKER} in the {ANNOTATION_BUDGET} bytes");
-        verdict.warnings.push(format!("nothing is fixed: {says}"));
-        *plan = Plan { writes: Vec::new(), claims: Claims::of(case.object), fresh: Vec::new() };
+    plan.leave_out(case, &dropped);
+    let no_room = |plan: &Plan| over(&marker_path(), &plan.claims.to_string()).is_some();
+    if no_room(plan) {
+        let fresh = std::mem::take(&mut plan.fresh);
+        if !fresh.is_empty() {
+            let says = format!("there is no room for the annotation {MARKER} in the {ANNOTATION_BUDGET} bytes");
+            verdict.warnings.push(format!("nothing is fixed: {says}"));
+        }
+        plan.leave_out(case, &fresh);
+    }
+    // Old values come back all the same, or pods would restart; from then on they count as the author's.
+    if no_room(plan) {
+        plan.claims = Claims::of(case.object);
     }
 }

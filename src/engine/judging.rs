@@ -1,19 +1,19 @@
 //! `/validate`: what is left, what it does, and the message.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
 
-use super::author;
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::{prove, warning};
+use super::fixing::{may_write, prove, warning};
 use super::kind::Kind;
 use super::message;
-use super::pointer::{pointer, without_indices};
+use super::pointer::without_indices;
 use super::request::Request;
 use super::text::quoted;
 use super::verdict::{Judged, Verdict};
@@ -26,27 +26,32 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     if findings.is_empty() {
         return verdict;
     }
-    let old = case.old.map(|old| violations(&case.findings(old, facts))).unwrap_or_default();
+    // Only what is found again can be old: by rules that found something.
+    let again = |rule: &str| findings.iter().any(|finding| finding.rule == rule);
+    let old = case.old.map(|old| violations(&case.findings_of(again, old, facts))).unwrap_or_default();
     let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
+    let name = request.display_name();
 
-    let ours = OnceCell::new();
+    let judge = Judge { case, facts, namespace: &request.namespace, name: &name, fixable: may_write(case) };
+    let authors = OnceCell::new();
+    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
-        let known = old.get(&key(&finding)).is_some_and(|worst| finding.measure <= *worst);
+        let key = key(&finding);
+        let known = old.get(&key).is_some_and(|before| {
+            let as_many = seen.entry(key.clone()).or_default();
+            *as_many += 1;
+            finding.measure <= before.worst && *as_many <= before.count
+        });
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
-        let mended = finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
-        let said = case.policy.setting(finding.rule).map_or(Action::Off, |setting| setting.action);
-        let mut action = finding.cap.map_or(said, |cap| said.min(cap));
-        let exception = excepted(case, request, &mut finding, facts);
-        if exception.is_some() || (mended && at_pods(case, finding.rule)) {
-            action = action.min(Action::Audit);
-        }
-        if spared || mended || case.policy.enforcement == Enforcement::Warn {
+        let exception = judge.exception(&mut finding);
+        let mut action = judge.action(&finding, exception.is_some());
+        if spared {
             action = action.min(Action::Warn);
         }
-        // Whoever sent the object did not write what a fix of ours wrote, and cannot mend it (TRAPS I05).
-        if action == Action::Deny && is_at(&finding.pointer, ours.get_or_init(|| our_places(case, facts))) {
+        // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
+        if action == Action::Deny && !authors.get_or_init(|| judge.authors_denials()).contains(&key) {
             action = Action::Warn;
         }
         if action == Action::Deny && breaks_glass {
@@ -59,45 +64,75 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict.findings.sort_by_key(|judged| judged.finding.rule);
 
     let mut shown: Vec<&Judged> = verdict.findings.iter().filter(|judged| judged.action == Action::Warn).collect();
-    let severity = |judged: &Judged| {
-        std::cmp::Reverse(case.policy.setting(judged.finding.rule).map_or(Action::Off, |setting| setting.action))
-    };
-    shown.sort_by_key(|judged| severity(judged));
+    shown.sort_by_key(|judged| Reverse(said(case, judged.finding.rule)));
     verdict.warnings = shown.into_iter().map(|judged| warning(&judged.finding)).collect();
     verdict.denial = message::denial(request, &verdict.findings);
     verdict
 }
 
-/// Pointers to all that our fixes wrote into the object.
-fn our_places(case: &Case<'_>, facts: &Facts) -> Vec<String> {
-    let (_, claims) = prove(case, facts);
-    let places = claims.iter().flat_map(|claim| author::places(case.object, case.kind, case.policy, claim));
-    places.map(|place| pointer(&place.path)).collect()
+/// What the policy says that findings of this rule do.
+fn said(case: &Case<'_>, rule: &str) -> Action {
+    case.policy.setting(rule).map_or(Action::Off, |setting| setting.action)
 }
 
-/// Whether the pointer leads to one of these places, or below one.
-fn is_at(pointer: &str, places: &[String]) -> bool {
-    let below = |place: &String| pointer.strip_prefix(place.as_str());
-    places.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
+/// What a finding does by itself, whatever the old object had.
+struct Judge<'j> {
+    case: &'j Case<'j>,
+    facts: &'j Facts,
+    namespace: &'j str,
+    name: &'j str,
+    /// Whether `/mutate` writes to the object. Else naming some controller would turn every denial with a fix into a
+    /// warning (TRAPS B10).
+    fixable: bool,
 }
 
-/// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
-fn at_pods(case: &Case<'_>, rule: &str) -> bool {
-    case.policy.fix_at == FixAt::Pod && case.policy.setting(rule).is_some_and(Setting::fixes_pods)
-}
-
-/// The exception that bears this finding; one that expired is told in the finding and bears nothing.
-fn excepted(case: &Case<'_>, request: &Request<'_>, finding: &mut Finding, facts: &Facts) -> Option<String> {
-    let today = facts.today.unwrap_or(NaiveDate::MIN);
-    let (namespace, name, kind) = (&request.namespace, request.display_name(), case.kind.kind);
-    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, &name, today) {
-        return Some(exception.name.clone());
+impl Judge<'_> {
+    fn action(&self, finding: &Finding, excepted: bool) -> Action {
+        let case = self.case;
+        let by_us = self.fixable || self.at_pods(finding.rule);
+        let mended =
+            by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
+        let said = said(case, finding.rule);
+        let mut action = finding.cap.map_or(said, |cap| said.min(cap));
+        if excepted || (mended && self.at_pods(finding.rule)) {
+            action = action.min(Action::Audit);
+        }
+        if mended || case.policy.enforcement == Enforcement::Warn {
+            action = action.min(Action::Warn);
+        }
+        action
     }
-    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, &name, today) {
-        let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
-        finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+
+    /// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
+    fn at_pods(&self, rule: &str) -> bool {
+        let policy = self.case.policy;
+        policy.fix_at == FixAt::Pod && policy.setting(rule).is_some_and(Setting::fixes_pods)
     }
-    None
+
+    /// The exception that bears this finding; one that expired is told in the finding and bears nothing.
+    fn exception(&self, finding: &mut Finding) -> Option<String> {
+        let (today, kind) = (self.facts.today.unwrap_or(NaiveDate::MIN), self.case.kind.kind);
+        let (policy, namespace, name) = (self.case.policy, self.namespace, self.name);
+        if let Some(exception) = policy.exception(finding.rule, namespace, kind, name, today) {
+            return Some(exception.name.clone());
+        }
+        if let Some(expired) = policy.expired_exception(finding.rule, namespace, kind, name, today) {
+            let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
+            finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+        }
+        None
+    }
+
+    /// What is denied of the object without what our fixes wrote into it.
+    fn authors_denials(&self) -> BTreeSet<Key> {
+        let (_, claims) = prove(self.case, self.facts);
+        let findings = self.case.findings(&self.case.author(&claims), self.facts);
+        let denied = findings.into_iter().filter_map(|mut finding| {
+            let excepted = self.exception(&mut finding).is_some();
+            (self.action(&finding, excepted) == Action::Deny).then(|| key(&finding))
+        });
+        denied.collect()
+    }
 }
 
 /// The ratchet's key: the rule, and the container's name or the place without indices.
@@ -111,14 +146,22 @@ fn key(finding: &Finding) -> Key {
     (finding.rule, place)
 }
 
-/// The worst measure of each violation that the old object has.
-fn violations(findings: &[Finding]) -> BTreeMap<Key, Option<i64>> {
-    let mut worst: BTreeMap<Key, Option<i64>> = BTreeMap::new();
+/// What the old object has of one key.
+struct Before {
+    /// The worst measure.
+    worst: Option<i64>,
+    /// How many findings: one hook that fails does not excuse a second one of the same container.
+    count: usize,
+}
+
+fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
+    let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
     for finding in findings {
-        let measure = worst.entry(key(finding)).or_insert(finding.measure);
-        *measure = (*measure).max(finding.measure);
+        let before = violations.entry(key(finding)).or_insert(Before { worst: finding.measure, count: 0 });
+        before.worst = before.worst.max(finding.measure);
+        before.count += 1;
     }
-    worst
+    violations
 }
 
 /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).

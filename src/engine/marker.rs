@@ -14,6 +14,10 @@ pub const SKIP_FIXES: &str = "plimsoll.dev/skip-fixes";
 /// Prefix of our own annotation keys: a value under one of them is ours whatever the marker says (TRAPS F06).
 pub const OWN_PREFIX: &str = "plimsoll.dev/";
 
+/// Entries of a marker that are read: more than a fix for each container of the largest object that is judged. What we
+/// write ends there too.
+const MAX_ENTRIES: usize = 4096;
+
 /// Entries of the marker, `rule` or `rule/container`, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims(BTreeSet<String>);
@@ -23,7 +27,12 @@ impl Claims {
     pub fn of(object: &Value<'_>) -> Self {
         let marker = object.at(&["metadata", "annotations", MARKER]);
         let entries = marker.as_str().unwrap_or_default().split(',').map(str::trim);
-        Claims(entries.filter(|entry| !entry.is_empty()).map(str::to_owned).collect())
+        Claims(entries.filter(|entry| !entry.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect())
+    }
+
+    /// Whether this entry reads back as it was written.
+    pub fn can_hold(claim: &str) -> bool {
+        !claim.is_empty() && !claim.contains(',') && claim.trim() == claim
     }
 
     /// Adds an entry.

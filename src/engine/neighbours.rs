@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::Value;
 use super::kind;
-use super::pod::{Class, Template};
+use super::pod::Template;
 use super::service::{self, ServicePort};
 
 /// Labels, or the `matchLabels` of a selector.
@@ -308,8 +308,7 @@ pub fn labels(value: &Value<'_>) -> Labels {
 /// The ports that regular containers and native sidecars declare.
 pub fn ports(template: &Template<'_>) -> Vec<Port> {
     template
-        .containers()
-        .filter(|container| matches!(container.class, Class::Regular | Class::Sidecar))
+        .running()
         .flat_map(|container| container.value["ports"].items())
         .filter_map(|port| {
             Some(Port {

@@ -6,6 +6,7 @@
 //! a whole map or list that exists (B03).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::document::{Object, Value, quote};
 use super::pointer::pointer;
@@ -14,6 +15,8 @@ use super::pointer::pointer;
 pub struct Patch<'a> {
     document: &'a Value<'a>,
     operations: Vec<Operation>,
+    /// Index of the operation at each path.
+    at: HashMap<Vec<String>, usize>,
 }
 
 struct Operation {
@@ -33,7 +36,7 @@ pub struct Unresolved {
 impl<'a> Patch<'a> {
     /// An empty patch of this document.
     pub fn new(document: &'a Value<'a>) -> Self {
-        Patch { document, operations: Vec::new() }
+        Patch { document, operations: Vec::new(), at: HashMap::new() }
     }
 
     /// Makes the value at this place equal to `value`; nothing where it is already.
@@ -42,7 +45,8 @@ impl<'a> Patch<'a> {
     /// [`Unresolved`]; the caller drops the whole patch.
     pub fn write(&mut self, path: &[String], value: Value<'static>) -> Result<(), Unresolved> {
         let unresolved = || Unresolved { pointer: pointer(path) };
-        if let Some(earlier) = self.operations.iter_mut().find(|earlier| path.starts_with(&earlier.path)) {
+        let earlier = (0..=path.len()).find_map(|depth| self.at.get(&path[..depth]));
+        if let Some(earlier) = earlier.and_then(|index| self.operations.get_mut(*index)) {
             earlier.value.set(&path[earlier.path.len()..], value);
             return Ok(());
         }
@@ -62,15 +66,20 @@ impl<'a> Patch<'a> {
                     return Err(unresolved());
                 }
                 let path = path[..=depth].to_vec();
-                self.operations.push(Operation { replace: false, path, value: nested(rest, value) });
+                self.push(Operation { replace: false, path, value: nested(rest, value) });
                 return Ok(());
             }
             node = child;
         }
         if *node != value {
-            self.operations.push(Operation { replace: true, path: path.to_vec(), value });
+            self.push(Operation { replace: true, path: path.to_vec(), value });
         }
         Ok(())
+    }
+
+    fn push(&mut self, operation: Operation) {
+        self.at.insert(operation.path.clone(), self.operations.len());
+        self.operations.push(operation);
     }
 
     /// Number of operations.

@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use super::document::Value;
+use super::exec::Simple;
 use super::facts::{Known, Reason, ServerVersion};
 use super::ownership::author_set;
 use super::pod::Container;
@@ -67,11 +68,9 @@ impl NoSleep {
             NoSleep::ServerUnknown(reason) => {
                 format!("native sleep needs Kubernetes ≥ {SLEEP_SINCE}, this server's version is unknown ({reason})")
             }
-            NoSleep::CrdWithoutSleep(None) => {
-                "the installed CRD of this kind does not know the sleep action".to_owned()
-            }
+            NoSleep::CrdWithoutSleep(None) => "the CRD of this kind does not know the sleep action".to_owned(),
             NoSleep::CrdWithoutSleep(Some(reason)) => {
-                format!("whether the CRD of this kind knows the sleep action is unknown ({reason})")
+                format!("whether the CRD knows the sleep action: {reason}")
             }
             NoSleep::NoGrace(grace) => format!("a terminationGracePeriodSeconds of {grace} runs no hook"),
             NoSleep::NoRoom { grace, drain } => {
@@ -155,52 +154,10 @@ pub fn native_sleep(context: &Context<'_>) -> Result<(), NoSleep> {
 
 /// Seconds that a container's preStop hook surely takes; 0 for a hook whose time cannot be told, `None` without hook.
 pub fn preset_seconds(container: &Container<'_>) -> Option<i64> {
-    let hook = &container.value["lifecycle"]["preStop"];
+    let hook = container.value.get("lifecycle").get("preStop");
     if hook.is_null() {
         return None;
     }
-    if !hook["sleep"].is_null() {
-        return Some(hook["sleep"]["seconds"].as_i64().unwrap_or(0));
-    }
-    let command: Option<Vec<&str>> = hook["exec"]["command"].items().iter().map(Value::as_str).collect();
-    Some(command.and_then(|command| sleep_command(&command)).unwrap_or(0))
-}
-
-/// The seconds of `sleep N`, or of a shell that runs exactly `sleep N`.
-fn sleep_command(command: &[&str]) -> Option<i64> {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    match command {
-        [program, seconds] if base(program) == "sleep" => whole_seconds(seconds),
-        [shell, flag, script] if matches!(base(shell).as_str(), "sh" | "bash" | "ash" | "dash") => {
-            let words: Vec<&str> = script.split_whitespace().collect();
-            match (flag.starts_with('-') && flag.ends_with('c'), words.as_slice()) {
-                (true, [program, seconds]) if base(program) == "sleep" => whole_seconds(seconds),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// `20` or `20s`.
-fn whole_seconds(text: &str) -> Option<i64> {
-    let digits = text.strip_suffix('s').unwrap_or(text);
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_sleeps_count() {
-        assert_eq!(sleep_command(&["sleep", "10"]), Some(10));
-        assert_eq!(sleep_command(&["/bin/sleep", "10s"]), Some(10));
-        assert_eq!(sleep_command(&["/bin/sh", "-c", "sleep 15"]), Some(15));
-        assert_eq!(sleep_command(&["bash", "-ec", " /bin/sleep  7 "]), Some(7));
-        assert_eq!(sleep_command(&["sh", "-c", "sleep 5; nginx -s quit"]), None);
-        assert_eq!(sleep_command(&["sh", "-c", "sleep 1.5"]), None);
-        assert_eq!(sleep_command(&["sleep", "99999999999999999999"]), None);
-        assert_eq!(sleep_command(&[]), None);
-    }
+    let action = hook["sleep"]["seconds"].as_i64().filter(|seconds| *seconds >= 0);
+    Some(action.or_else(|| Simple::of(hook.get("exec"))?.sleeps()).unwrap_or(0))
 }

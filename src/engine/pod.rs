@@ -75,6 +75,11 @@ impl<'a> Template<'a> {
         self.containers().filter(|container| container.class == Class::Regular)
     }
 
+    /// The containers that run as long as the pod does: regular ones, then native sidecars.
+    pub fn running(&self) -> impl Iterator<Item = Container<'a>> + use<'a> {
+        self.containers().filter(|container| matches!(container.class, Class::Regular | Class::Sidecar))
+    }
+
     /// Whether its pods start again when they end; absent means `Always`.
     pub fn restarts_always(&self) -> bool {
         matches!(self.spec()["restartPolicy"].as_str(), None | Some("Always"))

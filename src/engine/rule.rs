@@ -1,6 +1,8 @@
 //! What a rule is: metadata, parameters, a check. One rule is one file under [`crate::rules`].
 
 use std::any::Any;
+use std::fmt;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::context::Context;
 use super::facts::Needs;
 use super::finding::{Action, Finding};
+use super::kind::Kind;
 use super::ownership::Managed;
 
 /// What a rule is about; the folder it lives in.
@@ -78,6 +81,11 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Whether the rule looks at objects of this kind.
+    pub fn is_for(&self, kind: &Kind) -> bool {
+        self.kinds.contains(&kind.judged_as())
+    }
+
     /// The rule's documentation, Markdown: the leading `//!` lines of its file.
     pub fn doc(&self) -> String {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
@@ -92,6 +100,25 @@ pub struct InvalidParam {
     pub path: String,
     /// What is wrong and what is allowed.
     pub message: String,
+}
+
+impl InvalidParam {
+    /// Refuses a number that is not in this range; `unit` says what it counts: `seconds`.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn unless_in<N: PartialOrd + fmt::Display>(
+        path: &str,
+        number: N,
+        allowed: RangeInclusive<N>,
+        unit: &str,
+    ) -> Result<(), InvalidParam> {
+        if allowed.contains(&number) {
+            return Ok(());
+        }
+        let message = format!("{number} is out of range: {} to {} {unit}", allowed.start(), allowed.end());
+        Err(InvalidParam { path: path.to_owned(), message })
+    }
 }
 
 /// One rule. Its functions are pure: same context, same findings, same order.
@@ -201,14 +228,14 @@ impl<R: Rule> AnyRule for Entry<R> {
 
     fn needs(&self, context: &Context<'_>, params: &AnyParams) -> Needs {
         match params.downcast_ref::<R::Params>() {
-            Some(params) if R::META.kinds.contains(&context.kind.judged_as()) => R::needs(context, params),
+            Some(params) if R::META.is_for(context.kind) => R::needs(context, params),
             _ => Needs::default(),
         }
     }
 
     fn check(&self, context: &Context<'_>, params: &AnyParams, findings: &mut Vec<Finding>) {
         if let Some(params) = params.downcast_ref::<R::Params>()
-            && R::META.kinds.contains(&context.kind.judged_as())
+            && R::META.is_for(context.kind)
         {
             R::check(context, params, findings);
         }

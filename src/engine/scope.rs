@@ -34,7 +34,7 @@ pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scop
     if request.operation == Operation::Update && request.old_object.is_none() {
         return Scope::Pass(Some("null-object"));
     }
-    if !object["metadata"]["deletionTimestamp"].is_null() {
+    if is_going(object, request) {
         return Scope::Pass(None);
     }
     // What has no pod template is judged by its spec: a status or a label is nothing new (TRAPS G09).
@@ -55,6 +55,14 @@ pub fn scope(endpoint: Endpoint, policy: &Policy, request: &Request<'_>) -> Scop
         return Scope::Pass(None);
     }
     Scope::Judge(kind)
+}
+
+/// Whether it is on its way out: it must pass, or its finalizers never go (TRAPS B11). On CREATE the mutating webhook
+/// sees whatever an author writes there, and what is not yet cannot be going; on UPDATE the API server keeps it as it
+/// was.
+fn is_going(object: &Value<'_>, request: &Request<'_>) -> bool {
+    let going = |object: &Value<'_>| !object["metadata"]["deletionTimestamp"].is_null();
+    request.operation == Operation::Update && (going(object) || request.old_object.as_ref().is_some_and(going))
 }
 
 /// A static pod's mirror, made by a node: the annotation alone is no proof (TRAPS B19).

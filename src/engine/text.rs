@@ -23,10 +23,30 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// The text with every control character replaced by a space, cut to 256 characters: for names within a sentence.
+/// The first `most` of these, separated by commas, and how many there are beside them: `a, b and 3 more`.
+pub fn listed(items: impl IntoIterator<Item = String>, most: usize) -> String {
+    let mut items = items.into_iter();
+    let mut text = items.by_ref().take(most).collect::<Vec<_>>().join(", ");
+    let more = items.count();
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+/// Whether a terminal or a viewer of logs obeys the character instead of showing it: control characters (those of C1
+/// too, of which U+009B begins a terminal's command), line and paragraph separators, and what turns the direction of
+/// writing, so that text reads as other text.
+pub fn is_obeyed(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text with every [character that is obeyed](is_obeyed) replaced by a space, cut to 256 characters: for names within
+/// a sentence.
 pub fn printable(text: &str) -> String {
     let mut out: String =
-        text.chars().take(MAX_SHOWN).map(|character| if character.is_control() { ' ' } else { character }).collect();
+        text.chars().take(MAX_SHOWN).map(|character| if is_obeyed(character) { ' ' } else { character }).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {
         out.push('…');
     }
@@ -50,6 +70,7 @@ mod tests {
     #[test]
     fn j05_names_lose_control_characters() {
         assert_eq!(printable("a\nb\u{1b}c"), "a b c");
+        assert_eq!(printable("a\u{9b}b\u{202e}c\u{2028}d\u{2069}e"), "a b c d e");
         assert_eq!(printable(&"é".repeat(300)).chars().count(), 257);
     }
 

@@ -1,5 +1,7 @@
 //! What replica rules read of a workload: the same from the object under judgement as from one beside it.
 
+use std::collections::BTreeSet;
+
 use super::document::Value;
 use super::kind::{Kind, Strategy};
 use super::neighbours::{Workload, labels, ports};
@@ -29,19 +31,16 @@ impl Workload {
 /// The claims that the template names. A StatefulSet's `volumeClaimTemplates` replace a volume of the same name by a
 /// claim of each pod's own.
 fn shared_claims(object: &Value<'_>, template: &Template<'_>) -> Vec<String> {
-    let mut claims: Vec<String> = Vec::new();
     if on_one_node(template.spec()) {
-        return claims;
+        return Vec::new();
     }
     let own = object.at(&["spec", "volumeClaimTemplates"]).items();
-    let replaced = |volume: &Value<'_>| own.iter().any(|claim| claim["metadata"]["name"] == volume["name"]);
-    for volume in template.spec()["volumes"].items().iter().filter(|volume| !replaced(volume)) {
-        let name = volume["persistentVolumeClaim"]["claimName"].as_str().filter(|name| !name.is_empty());
-        if let Some(name) = name.filter(|name| !claims.iter().any(|known| known == name)) {
-            claims.push(name.to_owned());
-        }
-    }
-    claims
+    let own: BTreeSet<&str> = own.iter().filter_map(|claim| claim["metadata"]["name"].as_str()).collect();
+    let replaced = |volume: &&Value<'_>| volume["name"].as_str().is_some_and(|name| own.contains(name));
+    let shared = template.spec()["volumes"].items().iter().filter(|volume| !replaced(volume));
+    let names = shared.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str());
+    let mut known = BTreeSet::new();
+    names.filter(|name| !name.is_empty() && known.insert(*name)).map(str::to_owned).collect()
 }
 
 /// Whether the pod spec may mean to keep all pods on one node: there they can share a ReadWriteOnce volume.

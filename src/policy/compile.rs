@@ -49,7 +49,7 @@ impl Plan {
     /// The setting, with this action and fix; `None` where the parameters are refused, which was told before.
     pub(super) fn setting(&self, action: Action, fix: bool) -> Option<Setting> {
         let params = self.rule.parse_params(self.params.clone()).ok()?;
-        Some(Setting { rule: self.rule, action, fix: fix && action != Action::Off, params })
+        Some(Setting::new(self.rule, action, fix && action != Action::Off, params))
     }
 }
 

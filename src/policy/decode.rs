@@ -4,6 +4,9 @@
 //! nothing is left to complain about: names and types are said once, in [`super::model`], and no second list of keys
 //! has to be kept in step with it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde::de::DeserializeOwned;
 
 use super::error::{Place, Problem};
@@ -12,6 +15,10 @@ use super::path::{Path, Segment, plain, shorten};
 
 /// More problems than this are not told; the rest shows after the first are mended.
 const MAX_PROBLEMS: usize = 50;
+
+/// Nodes read in all rounds together, so that a review of a policy has an end: more than a policy of 5,000 values takes
+/// to tell of fifty wrong ones; of a larger one fewer are told at a time.
+const MAX_NODES_READ: usize = 250_000;
 
 /// The tree and what is wrong with it so far.
 pub(super) struct Report<'t> {
@@ -35,7 +42,7 @@ impl<'t> Report<'t> {
             return;
         }
         let found = self.tree.find(path);
-        self.push(found.value, found.path, message.into(), mend.into());
+        self.push(found.value, &found.path, message.into(), mend.into());
     }
 
     /// Complains about the key at this path.
@@ -44,12 +51,15 @@ impl<'t> Report<'t> {
             return;
         }
         let found = self.tree.find(path);
-        self.push(found.key, found.path, message.into(), mend.into());
+        self.push(found.key, &found.path, message.into(), mend.into());
     }
 
-    fn push(&mut self, place: Option<Place>, path: Path, message: String, mend: String) {
+    fn push(&mut self, place: Option<Place>, path: &Path, message: String, mend: String) {
+        if self.is_full() {
+            return;
+        }
         let problem = Problem { place, path: path.to_string(), message, mend };
-        if !self.is_full() && !self.problems.contains(&problem) {
+        if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
@@ -62,46 +72,58 @@ impl<'t> Report<'t> {
 
     /// Complains about doubled keys and keys without a value, whatever they mean, and discards them.
     pub(super) fn check_members(&mut self) {
-        self.members_below(self.tree, &Path::default());
+        self.members_below(self.tree, &mut Path::default());
     }
 
-    fn members_below(&mut self, node: &Node, path: &Path) {
+    /// `path` is where the node stands, lengthened and shortened on the way: a copy of it for each member would take
+    /// time by the square where keys are long.
+    fn members_below(&mut self, node: &Node, path: &mut Path) {
         match &node.content {
             Content::List(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.member(item, item.place, path.index(index));
+                    path.0.push(Segment::Index(index));
+                    self.member(item, item.place, path);
+                    path.0.pop();
                 }
             }
             Content::Map(members) => {
-                for (index, member) in members.iter().enumerate() {
-                    let path = path.key(&member.key);
-                    if let Some(first) = members[..index].iter().find(|first| first.key == member.key) {
-                        let before = first.place.map(|place| format!(" (first in line {})", place.line));
-                        let message = format!("the key is there twice{}", before.unwrap_or_default());
-                        self.push(member.place, path, message, "keep one of them".to_owned());
-                        member.node.discard();
-                    } else {
-                        self.member(&member.node, member.place, path);
+                let mut first: HashMap<&str, Option<Place>> = HashMap::new();
+                for member in members {
+                    path.0.push(Segment::Key(member.key.clone()));
+                    match first.entry(&member.key) {
+                        Entry::Occupied(first) => {
+                            let before = first.get().map(|place| format!(" (first in line {})", place.line));
+                            let message = format!("the key is there twice{}", before.unwrap_or_default());
+                            self.push(member.place, path, message, "keep one of them".to_owned());
+                            member.node.discard();
+                        }
+                        Entry::Vacant(first) => {
+                            first.insert(member.place);
+                            self.member(&member.node, member.place, path);
+                        }
                     }
+                    path.0.pop();
                 }
             }
             _ => {}
         }
     }
 
-    fn member(&mut self, node: &Node, place: Option<Place>, path: Path) {
+    fn member(&mut self, node: &Node, place: Option<Place>, path: &mut Path) {
         match node.content {
             Content::Null => {
                 self.push(place, path, "there is no value".to_owned(), "write one or leave the key out".to_owned());
                 node.discard();
             }
-            _ => self.members_below(node, &path),
+            _ => self.members_below(node, path),
         }
     }
 
     /// Reads the tree as far as it can be read; `None` where nothing is left to go on with.
     pub(super) fn decode<T: DeserializeOwned>(&mut self) -> Option<T> {
-        for _ in 0..MAX_PROBLEMS {
+        // Each round reads the whole tree.
+        let rounds = (MAX_NODES_READ / self.tree.size()).clamp(1, MAX_PROBLEMS);
+        for _ in 0..rounds {
             let error = match serde_path_to_error::deserialize::<_, T>(self.tree.to_json()) {
                 Ok(value) => return Some(value),
                 Err(error) => error,
@@ -230,10 +252,10 @@ pub(super) fn suggest<S: AsRef<str>>(said: &str, known: &[S], label: &str) -> St
 /// Single-character edits from one word to the other, letters' case aside; words longer than any key are far apart.
 fn distance(one: &str, other: &str) -> usize {
     const LONGEST: usize = 64;
-    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
     if one.len() > LONGEST || other.len() > LONGEST {
         return usize::MAX;
     }
+    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, letter) in one.chars().enumerate() {

@@ -15,7 +15,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub use store::Store;
 use compile::Catalogue;
 
 use crate::engine::finding::Action;
-use crate::engine::ownership::Place as ManagedPlace;
+use crate::engine::ownership::{Managed, Place as ManagedPlace};
 use crate::engine::request::User;
 use crate::engine::rule::{AnyParams, AnyRule, InvalidParam, Rule};
 use crate::rules;
@@ -66,16 +66,25 @@ pub struct Setting {
     pub fix: bool,
     /// Its parameters.
     pub params: AnyParams,
+    /// The places that its fix writes under these parameters; none for a rule without a fix.
+    pub managed: Vec<Managed>,
 }
 
 impl Setting {
+    fn new(rule: &'static dyn AnyRule, action: Action, fix: bool, params: AnyParams) -> Setting {
+        let managed = rule.managed(&params);
+        Setting { rule, action, fix, params, managed }
+    }
+
+    /// Whether its fix is applied.
+    pub fn fixes(&self) -> bool {
+        self.fix && self.action != Action::Off
+    }
+
     /// Whether its fix can be written to a Pod in its workload's stead: it writes nothing but a pod's spec.
     pub fn fixes_pods(&self) -> bool {
-        let managed = self.rule.managed(&self.params);
-        !managed.is_empty()
-            && managed
-                .iter()
-                .all(|managed| matches!(managed.place, ManagedPlace::Container(_) | ManagedPlace::PodSpec(_)))
+        let in_pod = |managed: &Managed| matches!(managed.place, ManagedPlace::Container(_) | ManagedPlace::PodSpec(_));
+        !self.managed.is_empty() && self.managed.iter().all(in_pod)
     }
 }
 
@@ -98,7 +107,7 @@ pub struct Policy {
     pub exempt_users: Vec<String>,
     /// Groups whose denies become warnings.
     pub break_glass_groups: Vec<String>,
-    /// One setting per rule of the catalogue, in its order.
+    /// One setting per rule of the catalogue, sorted by its id.
     pub settings: Vec<Setting>,
     /// Findings that are known and borne, expired ones too: ask [`Policy::exception`].
     pub exceptions: Arc<[Exception]>,
@@ -188,24 +197,24 @@ impl Policy {
         }
     }
 
-    /// What is said of the rule `R`, with its parameters.
-    pub fn params<R: Rule>(&self) -> R::Params
+    /// The parameters of the rule `R`; its defaults where the catalogue lacks it.
+    pub fn params<R: Rule>(&self) -> Cow<'_, R::Params>
     where
         R::Params: Clone,
     {
-        let setting = self.setting(R::META.id);
-        let params = setting.and_then(|setting| (&*setting.params as &dyn Any).downcast_ref::<R::Params>());
-        params.cloned().unwrap_or_default()
+        let params = self.setting(R::META.id).and_then(|setting| setting.params.downcast_ref::<R::Params>());
+        params.map_or_else(|| Cow::Owned(R::Params::default()), Cow::Borrowed)
     }
 
     /// What is said of this rule; `None` for an id that is not in the catalogue.
     pub fn setting(&self, rule: &str) -> Option<&Setting> {
-        self.settings.iter().find(|setting| setting.rule.meta().id == rule)
+        let index = self.settings.binary_search_by_key(&rule, |setting| setting.rule.meta().id).ok()?;
+        self.settings.get(index)
     }
 
     /// Whether this rule's fix is applied.
     pub fn fixes(&self, rule: &str) -> bool {
-        self.setting(rule).is_some_and(|setting| setting.fix && setting.action != Action::Off)
+        self.setting(rule).is_some_and(Setting::fixes)
     }
 
     /// Whether nothing is judged in this namespace or for this user.
@@ -236,7 +245,7 @@ impl Policy {
                 Some((_, action, fix, params)) => (*action, *fix, params.clone()),
                 None => (Action::Off, false, serde_json::json!({})),
             };
-            settings.push(Setting { rule, action, fix, params: rule.parse_params(params)? });
+            settings.push(Setting::new(rule, action, fix, rule.parse_params(params)?));
         }
         Ok(Policy {
             name: "test".to_owned(),

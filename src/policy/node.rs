@@ -87,6 +87,15 @@ impl Node {
         self.discarded.get()
     }
 
+    /// How many nodes there are, this one among them.
+    pub(super) fn size(&self) -> usize {
+        match &self.content {
+            Content::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
+            Content::Map(members) => 1 + members.iter().map(|member| member.node.size()).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
     /// The value without what was discarded.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.content {

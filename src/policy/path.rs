@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::engine::text::is_obeyed;
+
 /// The longest key that is shown whole: keys come from the file and may be anything.
 const SHOWN: usize = 80;
 
@@ -90,7 +92,7 @@ pub(super) fn shorten(text: &str) -> String {
     }
 }
 
-/// A text without control characters: messages go to logs and terminals.
+/// A text without control characters and their like: messages go to logs and terminals.
 pub(super) fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(is_obeyed, "\u{fffd}")
 }

@@ -166,3 +166,32 @@ proptest! {
         let _ = Review::parse(&bytes);
     }
 }
+
+#[test]
+fn j05_nothing_that_a_terminal_obeys_leaves_us() {
+    let text = "a\u{1b}[31m\u{9b}31m\u{202e}b\u{2028}c\u{2066}d\u{7f}\u{0}é";
+    let mut out = String::new();
+    push_json(&mut out, text);
+    assert_eq!(out, r#""a\u001b[31m\u009b31m\u202eb\u2028c\u2066d\u007f\u0000é""#);
+    assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+    let warnings = [text.to_owned()];
+    let response = Response { denial: Some(text), warnings: &warnings, ..Response::allow(Version::V1, "u") };
+    let response = answer(&response);
+    assert_eq!(response["response"]["warnings"][0], "a [31m 31m b c d  é");
+    assert_eq!(response["response"]["status"]["message"], "a [31m 31m b c d  é");
+}
+
+#[test]
+fn j07_more_containers_than_any_pod_has_are_not_judged() {
+    let with = |containers: usize, inits: usize| {
+        let list = |count| vec![json!({}); count];
+        let spec = json!({"containers": list(containers), "initContainers": list(inits)});
+        let object = json!({"spec": {"template": {"spec": spec}}});
+        let kind = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+        let body = review(json!({"uid": "u", "operation": "CREATE", "kind": kind, "object": object}));
+        Review::parse(body.as_bytes()).unwrap().into_request(None).map(|_| ())
+    };
+    assert_eq!(with(500, 12), Ok(()));
+    let problem = "513 containers, at most 512 are judged".to_owned();
+    assert_eq!(with(500, 13), Err(ReviewError::Object { member: "object", problem }));
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::facts::{Known, Quota, Reason};
-use crate::engine::pod::{Class, Template};
+use crate::engine::pod::Template;
 use crate::engine::text::quoted;
 
 /// Why a pod beyond the wanted number might find no place, so that a rollout that may take none down first would wait
@@ -60,8 +60,7 @@ impl NoRoom {
     /// What the pod takes of its node's ports: no second pod can run on the node (TRAPS C08).
     pub fn on_host(template: &Template<'_>) -> Option<NoRoom> {
         // The scheduler counts the host ports of regular containers and native sidecars.
-        let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
-        let mut ports = running.flat_map(|container| container.value["ports"].items());
+        let mut ports = template.running().flat_map(|container| container.value["ports"].items());
         if let Some(port) = ports.find_map(|port| port["hostPort"].as_i64().filter(|port| *port > 0)) {
             return Some(NoRoom::HostPort(port));
         }
@@ -78,15 +77,10 @@ impl NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoRoom::AntiAffinity => {
-                f.write_str("the required podAntiAffinity may leave no node for one pod more while the old ones run")
-            }
+            NoRoom::AntiAffinity => f.write_str("required podAntiAffinity may leave no node for an extra pod"),
             NoRoom::Spread(key) => {
                 let key = quoted(key);
-                write!(
-                    f,
-                    "the topology spread on {key} (whenUnsatisfiable: DoNotSchedule) may leave no node for one pod more"
-                )
+                write!(f, "a DoNotSchedule spread on {key} may leave no node for an extra pod")
             }
             NoRoom::HostPort(port) => write!(f, "hostPort {port} is taken on a node until the old pod there is gone"),
             NoRoom::HostNetwork => {
@@ -94,14 +88,14 @@ impl fmt::Display for NoRoom {
             }
             NoRoom::Claim(name) => {
                 let name = quoted(name);
-                write!(f, "the PersistentVolumeClaim {name} may be held by the old pod's node until that pod is gone")
+                write!(f, "the old pod's node may hold PersistentVolumeClaim {name} until that pod is gone")
             }
             NoRoom::Quota(name) => {
                 let name = quoted(name);
-                write!(f, "ResourceQuota {name} limits pods, cpu or memory and may have no room for one pod more")
+                write!(f, "ResourceQuota {name} on pods, cpu or memory may have no room for an extra pod")
             }
             NoRoom::QuotaUnknown(reason) => {
-                write!(f, "a ResourceQuota may have no room for one pod more (quotas of the namespace: {reason})")
+                write!(f, "a ResourceQuota may have no room for an extra pod (quotas: {reason})")
             }
         }
     }

@@ -9,6 +9,12 @@ use crate::engine::ownership::author_set;
 use crate::engine::rule::Rule;
 use crate::rules::rollout::default_rolling_update::{DefaultRollingUpdate, Tier};
 
+/// Member of a strategy: pods that may exist beyond the wanted number.
+pub const MAX_SURGE: &str = "maxSurge";
+
+/// Member of a strategy: pods that may be unavailable at once.
+pub const MAX_UNAVAILABLE: &str = "maxUnavailable";
+
 /// How a workload will replace its pods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RollPlan {
@@ -173,8 +179,8 @@ impl Family {
             Value::Null => Some(default),
             value => IntOrPercent::parse(value),
         };
-        let max_surge = if self.surges { or_default("maxSurge", self.max_surge)? } else { self.max_surge };
-        let max_unavailable = or_default("maxUnavailable", self.max_unavailable)?;
+        let max_surge = if self.surges { or_default(MAX_SURGE, self.max_surge)? } else { self.max_surge };
+        let max_unavailable = or_default(MAX_UNAVAILABLE, self.max_unavailable)?;
         if !self.accepts(max_surge, max_unavailable) {
             return None;
         }
@@ -196,7 +202,7 @@ impl Family {
         let now = bounds(max_surge, max_unavailable);
         let defaulted = self.tiered
             && max_unavailable == self.max_unavailable
-            && self.unset(context, "maxUnavailable", self.max_unavailable);
+            && self.unset(context, MAX_UNAVAILABLE, self.max_unavailable);
         let proposal = replicas.filter(|_| defaulted && !max_surge.is_zero()).and_then(|replicas| {
             let params = context.policy.params::<DefaultRollingUpdate>();
             let (surge, unavailable) = self.raised(context, params.tier(replicas)?, &now);
@@ -235,7 +241,7 @@ impl Family {
 
     /// The pair with the tier's values in place of defaults that nobody applied (TRAPS B14).
     fn raised(&self, context: &Context<'_>, tier: &Tier, now: &Bounds) -> (IntOrPercent, IntOrPercent) {
-        let surge = tier.max_surge.filter(|_| self.unset(context, "maxSurge", self.max_surge));
+        let surge = tier.max_surge.filter(|_| self.unset(context, MAX_SURGE, self.max_surge));
         (surge.unwrap_or(now.max_surge), tier.max_unavailable.unwrap_or(now.max_unavailable))
     }
 }

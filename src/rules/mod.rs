@@ -2,7 +2,6 @@
 
 pub mod config;
 pub mod disruption;
-pub mod exec;
 pub mod images;
 pub mod network;
 pub mod probes;
@@ -12,8 +11,6 @@ pub mod scaling;
 pub mod termination;
 #[cfg(test)]
 mod testing;
-#[cfg(test)]
-mod trial;
 pub mod workload;
 
 use crate::engine::rule::{AnyRule, Entry};

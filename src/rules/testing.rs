@@ -2,16 +2,18 @@
 
 use serde_json::json;
 
+use crate::config::Reference;
 use crate::engine::context::{Context, Declined};
 use crate::engine::document::Value;
-use crate::engine::facts::{Facts, Known, Reason, ServerVersion};
+use crate::engine::facts::{ConfigFacts, Facts, Known, Needs, Reason, ServerVersion};
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::KINDS;
 use crate::engine::request::{Endpoint, Operation};
-use crate::engine::rule::Rule;
+use crate::engine::rule::{AnyRule, Entry, Rule};
 use crate::policy::Policy;
 
 /// An object of some kind and the policy that judges it.
+#[derive(Clone)]
 pub struct Judge {
     /// Name of the kind.
     pub kind: &'static str,
@@ -35,10 +37,12 @@ impl Default for Judge {
 
 impl Judge {
     /// What the rule finds in this object.
-    pub fn object<R: Rule>(&self, object: serde_json::Value) -> Vec<Finding>
-    where
-        R::Params: Clone,
-    {
+    pub fn object<R: Rule>(&self, object: serde_json::Value) -> Vec<Finding> {
+        self.judge::<R>(&object).0
+    }
+
+    /// What the rule finds in this object, and the facts that it asks for.
+    pub fn judge<R: Rule>(&self, object: &serde_json::Value) -> (Vec<Finding>, Needs) {
         let text = object.to_string();
         let object = Value::parse(&text).unwrap();
         let mut rules = vec![(R::META.id, Action::Deny, false, self.params.clone())];
@@ -48,17 +52,28 @@ impl Judge {
         let kind = KINDS.iter().find(|row| row.kind == self.kind).unwrap();
         let context =
             Context::new(Endpoint::Validate, Operation::Create, kind, &object, &self.facts, &policy, &declined);
+        let (rule, params) = (Entry::<R>::new(), &policy.setting(R::META.id).unwrap().params);
         let mut findings = Vec::new();
-        let setting = policy.setting(R::META.id).unwrap();
-        setting.rule.check(&context, &setting.params, &mut findings);
-        findings
+        rule.check(&context, params, &mut findings);
+        (findings, rule.needs(&context, params))
+    }
+
+    /// What the rule finds in this object where the same is told of every ConfigMap and Secret that it asks for, and
+    /// which those are.
+    pub fn told<R: Rule>(
+        &self,
+        object: &serde_json::Value,
+        told: Known<ConfigFacts>,
+    ) -> (Vec<Finding>, Vec<Reference>) {
+        let references = self.judge::<R>(object).1.configs;
+        let configs = references.iter().map(|reference| (reference.clone(), told.clone())).collect();
+        let facts = Facts { configs, ..self.facts.clone() };
+        let informed = Judge { facts, ..self.clone() };
+        (informed.judge::<R>(object).0, references)
     }
 
     /// What the rule finds in an object with this pod spec.
-    pub fn pod<R: Rule>(&self, spec: serde_json::Value) -> Vec<Finding>
-    where
-        R::Params: Clone,
-    {
+    pub fn pod<R: Rule>(&self, spec: serde_json::Value) -> Vec<Finding> {
         let kind = KINDS.iter().find(|row| row.kind == self.kind).unwrap();
         let path = kind.template.unwrap();
         let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": spec});
@@ -66,21 +81,25 @@ impl Judge {
     }
 
     /// What the rule finds in a pod of one container of this name and these members.
-    pub fn container<R: Rule>(&self, mut members: serde_json::Value) -> Vec<Finding>
-    where
-        R::Params: Clone,
-    {
+    pub fn container<R: Rule>(&self, mut members: serde_json::Value) -> Vec<Finding> {
         members["name"] = json!("app");
         self.pod::<R>(json!({"containers": [members]}))
     }
 }
 
 /// What the rule finds in a Deployment of one container with these members.
-pub fn container<R: Rule>(members: serde_json::Value) -> Vec<Finding>
-where
-    R::Params: Clone,
-{
+pub fn container<R: Rule>(members: serde_json::Value) -> Vec<Finding> {
     Judge::default().container::<R>(members)
+}
+
+/// What the rule finds in a Deployment with this pod spec, under these parameters.
+pub fn in_pod_spec<R: Rule>(spec: serde_json::Value, params: serde_json::Value) -> Vec<Finding> {
+    Judge { params, ..Judge::default() }.pod::<R>(spec)
+}
+
+/// The path below `params` at which these parameters are refused.
+pub fn refused<R: Rule>(params: serde_json::Value) -> String {
+    Entry::<R>::new().parse_params(params).err().unwrap().path
 }
 
 /// The messages alone.
@@ -89,10 +108,7 @@ pub fn messages(findings: &[Finding]) -> Vec<&str> {
 }
 
 /// Asserts that nonsense where a pod spec, a container or one of its members should stand is passed over.
-pub fn passes_over_nonsense<R: Rule>(members: &[&'static str])
-where
-    R::Params: Clone,
-{
+pub fn passes_over_nonsense<R: Rule>(members: &[&'static str]) {
     let nonsense =
         || [json!(null), json!(true), json!(-7), json!(2.5), json!("x"), json!([]), json!([null, 1]), json!({})];
     for kind in R::META.kinds {

@@ -116,12 +116,15 @@ fn no_body(app: &App, error: BodyError) -> HttpResponse {
 async fn answer(
     app: &App,
     endpoint: Endpoint,
-    received: Received,
+    mut received: Received,
     policy: &Policy,
     deadline: Deadline,
     start: Instant,
 ) -> HttpResponse {
     let metrics = &app.config.metrics;
+    if let Err(error) = received.make_room(&app.memory) {
+        return no_body(app, error);
+    }
     let rejected = |error: ReviewError| {
         metrics.body_rejected(error.reason());
         tracing::warn!(endpoint = endpoint.as_str(), %error, "not a review that can be decided on");

@@ -42,6 +42,29 @@ pub struct Received {
     pub memory: Option<OwnedSemaphorePermit>,
 }
 
+/// Bytes that a decoded value takes at most for each character of the body that begins one. Worst are lists and objects of
+/// one element each: a list makes room for four at once.
+const DECODED: usize = 128;
+
+impl Received {
+    /// Takes the memory that the body will need when it is decoded, from the same supply as the bytes: a list of empty
+    /// lists takes forty times the room of its text.
+    ///
+    /// # Errors
+    /// There is not as much left.
+    pub fn make_room(&mut self, memory: &Arc<Semaphore>) -> Result<(), BodyError> {
+        // Every value but the first follows one of these; those within strings are counted for good measure.
+        let values = self.bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        let wanted = u32::try_from((values * DECODED).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let more = memory.clone().try_acquire_many_owned(wanted).map_err(|_full| BodyError::NoMemory)?;
+        match &mut self.memory {
+            Some(held) => held.merge(more),
+            None => self.memory = Some(more),
+        }
+        Ok(())
+    }
+}
+
 /// The memory of all bodies together, at least this many bytes.
 pub fn memory(bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS)))
@@ -138,6 +161,23 @@ mod tests {
         assert_eq!(outcome(chunks(5, UNIT), 1 << 20, &memory).await, Err(BodyError::NoMemory));
         assert_eq!(outcome(chunks(4, UNIT), 1 << 20, &memory).await, Ok(4 * UNIT));
         drop(first);
+        assert_eq!(memory.available_permits(), 10);
+    }
+
+    #[tokio::test]
+    async fn j07_what_a_body_becomes_when_it_is_decoded_takes_memory_too() {
+        let memory = memory(10 * UNIT);
+        let until = Instant::now() + Duration::from_secs(3600);
+        let mut plain = read(Body::from("x".repeat(UNIT)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(plain.make_room(&memory), Ok(()));
+        assert_eq!(memory.available_permits(), 9);
+        // 48 values.
+        let mut lists = read(Body::from("[[],".repeat(16)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(lists.make_room(&memory), Ok(()));
+        assert_eq!(memory.available_permits(), 9 - 1 - 48 * DECODED / UNIT);
+        let mut many = read(Body::from("[".repeat(UNIT / 2)), 1 << 20, &memory, until).await.unwrap();
+        assert_eq!(many.make_room(&memory), Err(BodyError::NoMemory));
+        drop((plain, lists, many));
         assert_eq!(memory.available_permits(), 10);
     }
 

@@ -71,10 +71,9 @@ impl Decide for Engine {
         deadline: Deadline,
     ) -> BoxFuture<'a, Verdict> {
         async move {
-            let needs = engine::needs(endpoint, policy, request);
-            let facts = self.gather(&request.namespace, needs, deadline).await;
-            let facts = Facts { today: Some(Utc::now().date_naive()), ..facts };
-            engine::evaluate(endpoint, policy, request, &facts)
+            let prepared = engine::prepare(endpoint, policy, request);
+            let facts = self.gather(&request.namespace, prepared.needs(), deadline).await;
+            prepared.evaluate(&Facts { today: Some(Utc::now().date_naive()), ..facts })
         }
         .boxed()
     }

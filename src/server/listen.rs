@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,21 +16,27 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus::IntCounter;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use super::crowd::Crowd;
 use super::drain::{Drain, Phase};
+use super::stall::Impatient;
 
 /// After a failed accept (no file descriptors left): long enough not to spin, short enough to recover at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Bytes of one request's headers, and of what is read ahead: API servers send a few hundred, or some thousand with a
+/// token. hyper's own bound is 400 KiB, for each of all connections.
+const HEADER_BYTES: usize = 64 << 10;
+
 /// Bounds of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// At the same time; more wait in the kernel's queue.
+    /// At the same time; more wait in the kernel's queue. One address gets half of them, and more of it are closed.
     pub max: usize,
     /// For the TLS handshake.
     pub handshake: Duration,
@@ -38,6 +45,8 @@ pub struct Connections {
     pub idle: Duration,
     /// Requests of one connection, so that load spreads over new replicas (TRAPS I12).
     pub requests: u64,
+    /// For a client to take what is written to it.
+    pub write: Duration,
     /// For the requests under way when we stop accepting.
     pub drain: Duration,
 }
@@ -49,6 +58,7 @@ impl Default for Connections {
             handshake: Duration::from_secs(5),
             idle: Duration::from_secs(120),
             requests: 1000,
+            write: Duration::from_secs(10),
             drain: Duration::from_secs(10),
         }
     }
@@ -65,7 +75,7 @@ pub struct Tls {
 
 /// Serves the router on this socket, over TLS or plainly, until the drain has ended and the last connection with it.
 pub async fn serve(listener: TcpListener, tls: Option<Tls>, router: Router, limits: Connections, drain: Drain) {
-    let slots = Arc::new(Semaphore::new(limits.max.clamp(1, Semaphore::MAX_PERMITS)));
+    let crowd = Crowd::new(limits.max);
     let mut connections = JoinSet::new();
     let ended = drain.ended();
     tokio::pin!(ended);
@@ -73,12 +83,16 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, router: Router, limi
         tokio::select! {
             () = &mut ended => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = accept(&listener, &slots) => match accepted {
-                Ok((stream, slot)) => {
+            accepted = accept(&listener, &crowd) => match accepted {
+                Ok((stream, address, room)) => {
+                    let Some(seat) = crowd.seat(address, room) else {
+                        tracing::debug!(%address, "has half of all connections: one more is closed");
+                        continue;
+                    };
                     let (tls, router, drain) = (tls.clone(), router.clone(), drain.clone());
                     connections.spawn(async move {
                         connection(stream, tls, router, limits, drain).await;
-                        drop(slot);
+                        drop(seat);
                     });
                 }
                 Err(error) => {
@@ -96,15 +110,16 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, router: Router, limi
     }
 }
 
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let slot = slots.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, slot))
+async fn accept(listener: &TcpListener, crowd: &Arc<Crowd>) -> io::Result<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
+    let room = crowd.room().await?;
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address.ip(), room))
 }
 
 async fn connection(stream: TcpStream, tls: Option<Tls>, router: Router, limits: Connections, drain: Drain) {
     // An answer is written at once and waits for nothing; without this option it might.
     let _ = stream.set_nodelay(true);
+    let stream = Impatient::new(stream, limits.write);
     let Some(tls) = tls else {
         return http(stream, router, limits, drain).await;
     };
@@ -142,6 +157,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
+        .max_buf_size(HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let served = tokio::select! {

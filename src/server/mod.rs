@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod body;
+mod crowd;
 pub mod deadline;
 pub mod decide;
 pub mod drain;
@@ -16,6 +17,7 @@ pub mod mint;
 mod policy_review;
 pub mod record;
 pub mod repeats;
+mod stall;
 pub mod tls;
 
 use std::sync::Arc;

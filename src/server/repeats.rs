@@ -48,12 +48,13 @@ impl Repeats {
     }
 }
 
-/// What makes two denied records equal: webhook, rules, kind, namespace, and the object's controller, generateName or
-/// name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
+/// What makes two denied records equal: webhook, user, rules, kind, namespace, and the object's controller, generateName
+/// or name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
 /// that a rehearsal never hides the real thing.
 pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (endpoint, request.dry_run, &request.group, &request.kind, &request.namespace).hash(&mut hasher);
+    (endpoint, request.dry_run, &request.user.name, &request.group, &request.kind, &request.namespace)
+        .hash(&mut hasher);
     // Two workloads of one name may be scaled.
     (&request.resource.group, &request.resource.plural, &request.sub_resource).hash(&mut hasher);
     for judged in &verdict.findings {
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn k05_pods_of_one_controller_are_equal_whatever_their_names() {
-        let pod = |name: &str, owner: &str| {
+        let pod = |name: &str, owner: &str, user: &str| {
             let object = format!(
                 r#"{{"metadata":{{"name":"{name}","ownerReferences":[{{"controller":true,"name":"{owner}"}}]}}}}"#
             );
@@ -115,7 +116,7 @@ mod tests {
                 sub_resource: String::new(),
                 namespace: "shop".into(),
                 name: String::new(),
-                user: User::default(),
+                user: User { name: user.into(), ..User::default() },
                 object: Some(Value::parse(&object).unwrap().to_static()),
                 old_object: None,
                 dry_run: false,
@@ -123,7 +124,9 @@ mod tests {
             };
             key(Endpoint::Validate, &request, &Verdict::default())
         };
-        assert_eq!(pod("web-1", "web"), pod("web-2", "web"));
-        assert_ne!(pod("web-1", "web"), pod("web-1", "api"));
+        assert_eq!(pod("web-1", "web", "replicaset-controller"), pod("web-2", "web", "replicaset-controller"));
+        assert_ne!(pod("web-1", "web", "replicaset-controller"), pod("web-1", "api", "replicaset-controller"));
+        // Who was refused is what an auditor looks for.
+        assert_ne!(pod("web-1", "web", "alice"), pod("web-1", "web", "bob"));
     }
 }

@@ -4,7 +4,7 @@
 //! one deletion and then nothing.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,6 +20,9 @@ use sha2::{Digest, Sha256};
 use x509_parser::extensions::GeneralName;
 
 use super::metrics::Metrics;
+
+/// Largest file that is read: a chain with its key has some kilobytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Below this the log warns at each start and each exchange.
 const SOON: i64 = 30 * 24 * 3600;
@@ -102,7 +105,14 @@ impl Files {
     fn read(&self) -> Content {
         let read = |path: &Path| {
             let unreadable = |error: io::Error| PairError::Unreadable { path: path.into(), problem: error.to_string() };
-            fs::read(path).map_err(unreadable)
+            let mut bytes = Vec::new();
+            fs::File::open(path)
+                .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+                .map_err(unreadable)?;
+            if bytes.len() as u64 > MAX_BYTES {
+                return Err(unreadable(io::Error::other("it has more than 1 MiB; is it the right file?")));
+            }
+            Ok(bytes)
         };
         Ok((read(&self.cert)?, read(&self.key)?))
     }
@@ -361,6 +371,9 @@ mod tests {
         assert!(matches!(files.load(at(0)), Err(PairError::Malformed { expected: "PEM certificate", .. })));
         fs::remove_file(&files.cert).unwrap();
         assert!(matches!(files.load(at(0)), Err(PairError::Unreadable { .. })));
+        std::os::unix::fs::symlink("/dev/zero", &files.cert).unwrap();
+        let error = files.load(at(0)).unwrap_err().to_string();
+        assert!(error.ends_with("tls.crt: it has more than 1 MiB; is it the right file?"), "{error}");
     }
 
     #[test]

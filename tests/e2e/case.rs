@@ -2,7 +2,7 @@
 //! chart, running as the chart's ServiceAccount.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ use crate::{control_plane, manifests};
 /// Plimsoll's namespace and the name of its release, and so of its objects.
 pub const SYSTEM: &str = "plimsoll-system";
 pub const RELEASE: &str = "plimsoll";
-/// A namespace that the webhooks leave out: what the API server alone makes of an object.
-pub const EXEMPT: &str = "e2e-exempt";
+/// The environment variable that keeps a scenario's surroundings up.
+const HOLD: &str = "PLIMSOLL_E2E_HOLD";
 
 /// What differs between scenarios.
 pub struct Setup<'a> {
@@ -47,6 +47,9 @@ pub struct Case {
     /// kubectl in the scenario's namespace.
     pub kubectl: Kubectl,
     pub namespace: String,
+    /// kubectl in a namespace that the webhooks leave out: what the API server alone
+    /// makes of an object.
+    pub exempt: Kubectl,
     pub server: Server,
     pub helm: Helm,
     /// The chart's values, a file.
@@ -68,8 +71,9 @@ impl Case {
         let plane = control_plane();
         let dir = plane.folder(name);
         let namespace = format!("e2e-{name}");
+        let exempt = format!("e2e-{name}-exempt");
         let admin = &plane.kubectl;
-        for namespace in [EXEMPT, SYSTEM, namespace.as_str()] {
+        for namespace in [SYSTEM, &exempt, &namespace] {
             make_namespace(plane, namespace);
         }
         if let Some(before) = setup.before {
@@ -91,14 +95,14 @@ impl Case {
             webhook["url"] = format!("https://{listen}").into();
         }
         let chart_values = json!({
-            "exemptNamespaces": ["kube-system", "kube-public", "kube-node-lease", EXEMPT],
+            "exemptNamespaces": ["kube-system", "kube-public", "kube-node-lease", exempt],
             "webhook": webhook,
             "policy": {"spec": setup.policy},
         });
         std::fs::write(&values, chart_values.to_string()).unwrap();
 
         let helm = Helm::new(plane);
-        let installed = Installed { helm: Helm::new(plane) };
+        let installed = Installed { plane };
         let file = values.to_str().unwrap();
         helm.ok(&["install", RELEASE, &manifests::chart(), "--namespace", SYSTEM, "--values", file]);
 
@@ -131,7 +135,8 @@ impl Case {
         fill_in_ca(admin, &authority.pem);
 
         std::mem::forget(installed);
-        let case = Self { plane, kubectl: admin.in_namespace(&namespace), namespace, server, helm, values, dir };
+        let kubectl = admin.in_namespace(&namespace);
+        let case = Self { plane, kubectl, namespace, exempt: admin.in_namespace(&exempt), server, helm, values, dir };
         case.wait_until_asked();
         case
     }
@@ -180,9 +185,8 @@ impl Case {
     /// What the API server alone makes of a manifest.
     #[track_caller]
     pub fn without_us(&self, manifest: &Value) -> Value {
-        let kubectl = self.kubectl.in_namespace(EXEMPT);
         let count = self.count();
-        let text = kubectl.ok_with(&["create", "--dry-run=server", "-o", "json", "-f", "-"], manifest);
+        let text = self.exempt.ok_with(&["create", "--dry-run=server", "-o", "json", "-f", "-"], manifest);
         assert_eq!(count.moved(), [""; 0], "reviews for an exempt namespace");
         serde_json::from_str(&text).unwrap()
     }
@@ -231,27 +235,59 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Lets a person look around before everything goes.
+    fn hold(&self) {
+        let plane = self.plane;
+        eprintln!(
+            "\n{HOLD} is set: the scenario stays until you press Enter.\n\
+             export KUBECONFIG={} PATH={}:$PATH   # kubectl\n\
+             kubectl --namespace {} get all\n\
+             helm: {}\n\
+             Plimsoll's log: {}",
+            plane.admin_kubeconfig.display(),
+            plane.assets.kubectl.parent().unwrap_or(Path::new(".")).display(),
+            self.namespace,
+            plane.assets.helm.display(),
+            self.dir.join("plimsoll.log").display(),
+        );
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+}
+
 impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.plane.log_tails(5));
             eprintln!("{}", self.server.process.log_tail(30));
         }
-        drop(Installed { helm: Helm::new(self.plane) });
+        if std::env::var_os(HOLD).is_some() {
+            self.hold();
+        }
+        drop(Installed { plane: self.plane });
         self.server.process.kill();
-        let namespace = self.namespace.as_str();
-        let _ = self.plane.kubectl.try_ok(&["delete", "namespace", namespace, "--wait=false"]);
+        let (namespace, exempt) = (self.namespace.as_str(), format!("{}-exempt", self.namespace));
+        let _ = self.plane.kubectl.try_ok(&["delete", "namespace", namespace, &exempt, "--wait=false"]);
     }
 }
 
 /// A release that is uninstalled when dropped, also halfway through a setup that fails.
 struct Installed {
-    helm: Helm,
+    plane: &'static ControlPlane,
 }
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        self.helm.run(&["uninstall", RELEASE, "--namespace", SYSTEM]);
+        Helm::new(self.plane).run(&["uninstall", RELEASE, "--namespace", SYSTEM]);
+        // Helm leaves what is not marked as its own any more, or everything if it fails
+        // halfway; the next scenario's installation would stumble over it.
+        let policy = format!("configmap/{RELEASE}-policy");
+        let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,\
+                     role,rolebinding,serviceaccount,service";
+        let system = self.plane.kubectl.in_namespace(SYSTEM);
+        let _ = system.try_ok(&["delete", "--ignore-not-found", &policy]);
+        let _ = system.try_ok(&["delete", "--ignore-not-found", kinds, RELEASE]);
+        let _ = system.try_ok(&["delete", "--ignore-not-found", "secrets", "--selector=owner=helm"]);
     }
 }
 

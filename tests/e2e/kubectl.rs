@@ -17,6 +17,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// The lines of standard error.
+    pub fn told(&self) -> Vec<&str> {
+        self.stderr.lines().collect()
+    }
+
     /// Standard output, or an error with all that the program said.
     pub fn success(self, what: &str) -> Result<String, String> {
         if self.code == 0 {

@@ -3,13 +3,15 @@
 //!
 //! `cargo test --test e2e` runs all scenarios, `cargo test --test e2e -- NAME` those
 //! whose name contains NAME. They share one control plane and run one after the other:
-//! webhook configurations are the whole cluster's.
+//! webhook configurations are the whole cluster's. With `PLIMSOLL_E2E_HOLD=1` each
+//! waits for Enter before it is taken down, and says how to reach its cluster.
 
 mod assets;
 mod case;
 mod certs;
 mod changes;
 mod control_plane;
+mod corpus;
 mod helm;
 mod kubectl;
 mod manifests;

@@ -64,6 +64,15 @@ pub fn safe(name: &str) -> Value {
     })
 }
 
+/// What P0 tells who sends [`safe`], line by line, as kubectl prints it.
+pub const TOLD_OF_SAFE: [&str; 4] = [
+    "Warning: [config-checksum] fixed: wrote the digest of ConfigMap \"cfg\" into the pod template",
+    "Warning: [default-rolling-update] fixed: set maxUnavailable to 0 (maxUnavailable was the API default 25%)",
+    "Warning: [missing-pre-stop] fixed: container \"app\": added a preStop sleep of 10 s",
+    "Warning: [missing-startup-probe] fixed: container \"app\": added a startupProbe that allows 120 s to start, \
+     made from its livenessProbe",
+];
+
 /// What P0 makes of [`safe`], with this digest of its ConfigMap.
 pub fn fixes_of_safe(digest: &str) -> Vec<Change> {
     vec![
@@ -110,6 +119,15 @@ pub fn config(value: &str) -> Value {
         "metadata": {"name": "cfg"},
         "data": {"MODE": value},
     })
+}
+
+/// [`safe`] with a spec of 850 KB: one container reads 8,500 variables.
+pub fn large(name: &str) -> Value {
+    let mut manifest = safe(name);
+    let variables = (0..8_500).map(|n| json!({"name": format!("VARIABLE_{n:05}"), "value": "x".repeat(64)}));
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"] = variables.collect();
+    // Nobody needs its pods.
+    set(manifest, "/spec/replicas", 0)
 }
 
 /// A patch that changes the image of the first container.

@@ -3,6 +3,8 @@
 use plimsoll::engine::kind::KINDS;
 use plimsoll::engine::rule::{AnyRule, Meta};
 use plimsoll::rules::REGISTRY;
+use schemars::SchemaGenerator;
+use serde_json::json;
 
 /// The headings of a rule's documentation in their order; `Fix safety` where the rule is fixable.
 const HEADINGS: [&str; 6] = ["What it does", "Why it matters", "Example", "Fix safety", "Parameters", "Unknown facts"];
@@ -38,6 +40,26 @@ fn kinds_are_known_and_named_once() {
         for (index, kind) in meta.kinds.iter().enumerate() {
             assert!(KINDS.iter().any(|row| row.kind == *kind), "{}: no kind {kind}", meta.id);
             assert!(!meta.kinds[..index].contains(kind), "{} names {kind} twice", meta.id);
+        }
+    }
+}
+
+/// Editors are told by the schema what the rule then checks by itself.
+#[test]
+fn numbers_are_bounded_as_the_schema_says() {
+    for (rule, meta) in metas() {
+        let mut generator = SchemaGenerator::default();
+        let mut schema = rule.schema(&mut generator).to_value();
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+            schema = generator.definitions()[name].clone();
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            for (bound, beyond) in [("minimum", -1), ("maximum", 1)] {
+                let Some(limit) = property[bound].as_i64() else { continue };
+                let refused = |number: i64| rule.parse_params(json!({name: number})).is_err();
+                assert!(!refused(limit), "{}: {name} refuses its {bound} {limit}", meta.id);
+                assert!(refused(limit + beyond), "{}: {name} takes more than its {bound} {limit}", meta.id);
+            }
         }
     }
 }

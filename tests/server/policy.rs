@@ -167,3 +167,20 @@ fn fix_at_pod_leaves_the_template_as_its_author_wrote_it() {
     let answer = world.create(&object).validate();
     assert!(answer.allowed && !answer.warns(&["missing-pre-stop"]), "its pods get the hook: {answer:?}");
 }
+
+const README: &str = include_str!("../../README.md");
+
+#[test]
+fn the_readmes_policy_is_one() {
+    let start = README.find("apiVersion: plimsoll.dev/v1alpha1").expect("a policy in the README");
+    let policy = README[start..].split("```").next().expect("its end");
+    if let Err(error) = plimsoll::policy::Policy::parse(policy) {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn f01_the_readme_says_that_a_webhook_alone_rolls_nothing() {
+    let text = README.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("A webhook only sees writes of the workload: changing a ConfigMap alone rolls nothing."));
+}

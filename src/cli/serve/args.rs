@@ -83,7 +83,7 @@ pub struct Args {
     /// Reviews decided at the same time; others wait up to a second, then are answered 503
     #[arg(long, env = "PLIMSOLL_MAX_IN_FLIGHT", default_value_t = 256, value_name = "NUMBER")]
     max_in_flight: usize,
-    /// Connections at the same time
+    /// Connections at the same time, half of them for one address
     #[arg(long, env = "PLIMSOLL_MAX_CONNECTIONS", default_value_t = 1024, value_name = "NUMBER")]
     max_connections: usize,
     /// Requests after which a connection is closed, so that load spreads

@@ -38,6 +38,19 @@ fn both(review: &str) -> [Verdict; 2] {
     [Endpoint::Mutate, Endpoint::Validate].map(|endpoint| evaluate(endpoint, &policy(), &request, &facts))
 }
 
+#[test]
+fn b11_only_what_exists_can_be_going() {
+    let object = json!({"metadata": {"deletionTimestamp": "2026-11-30T00:00:00Z"},
+        "spec": {"containers": [{"name": "app", "image": "app:latest"}]}});
+    let [_, created] = both(&review("CREATE", ("", "Pod"), "", &object));
+    assert!(!created.allowed(), "an author may write anything there");
+    // A PUT that leaves it out does not bring the object back.
+    let mut dropped: Json = serde_json::from_str(&review("UPDATE", ("", "Pod"), "", &object)).unwrap();
+    dropped["request"]["object"]["metadata"] = json!({});
+    dropped["request"]["object"]["spec"]["containers"][0]["name"] = json!("renamed");
+    passes_untouched(&dropped.to_string());
+}
+
 fn passes_untouched(review: &str) {
     for verdict in both(review) {
         assert!(verdict.allowed() && verdict.patch.is_none() && verdict.warnings.is_empty(), "{verdict:?}");

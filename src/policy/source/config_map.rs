@@ -128,7 +128,7 @@ impl ConfigMapSource {
     }
 
     fn origin(&self) -> String {
-        format!("ConfigMap {}, key {KEY},", self.display())
+        format!("key {KEY} of ConfigMap {}", self.display())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use super::{PreStop, Sleep, parse, policy, said, with_spec};
+use super::{PreStop, parse, policy, said, with_spec};
 use crate::engine::finding::Action::{Audit, Deny, Off, Warn};
 use crate::engine::request::User;
 use crate::policy::{Enforcement, FixAt};
@@ -32,8 +32,8 @@ fn the_reference_policy() {
             ("short-min-ready", Off, false),
         ]
     );
-    let Sleep { sleep_seconds, only_if_ports } = policy.params::<PreStop>();
-    assert_eq!((sleep_seconds, only_if_ports), (10, true));
+    let params = policy.params::<PreStop>();
+    assert_eq!((params.sleep_seconds, params.only_if_ports), (10, true));
 }
 
 #[test]

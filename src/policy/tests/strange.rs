@@ -50,6 +50,26 @@ fn what_is_no_yaml() {
 }
 
 #[test]
+fn many_faults_have_an_end() {
+    let doubled = with_spec(&"  extends: none\n".repeat(10_000));
+    assert_eq!(problems(&doubled).len(), 50);
+    // A round for each fault, as many as the size of the policy allows.
+    let wrong = with_spec(&format!("  exceptions: [{}]", "1, ".repeat(8_000)));
+    assert_eq!(problems(&wrong).len(), 31);
+    // A long key above many members is not copied for each of them.
+    let key = "k".repeat(400_000);
+    let below: Vec<String> = (0..20_000).map(|number| format!("m{number}: ")).collect();
+    let long = with_spec(&format!("  ? {key}\n  : {{{}}}", below.join(", ")));
+    assert_eq!(problems(&long).len(), 50);
+}
+
+#[test]
+fn j05_no_word_of_a_policy_turns_the_message() {
+    let told = problems(&with_spec("  enforcement: \"a\\e[31m\\u202e\\x9b\""));
+    assert!(told[0].contains("`a\u{fffd}[31m\u{fffd}\u{fffd}`"), "{told:?}");
+}
+
+#[test]
 fn too_large_and_alias_bombs() {
     let large = format!("{}#{}", with_spec("  extends: none"), "x".repeat(MAX_BYTES));
     assert_eq!(parse(&large).err(), Some(Error::TooLarge(large.len())));

@@ -139,7 +139,7 @@ async fn at_the_start_a_config_map_without_policy_is_an_error() {
     );
     assert_eq!(
         told(Some(with_action("denyy"))).await,
-        "ConfigMap plimsoll/policy, key policy.yaml, is no valid policy:\nline 5, column 29: \
+        "key policy.yaml of ConfigMap plimsoll/policy is no valid policy:\nline 5, column 29: \
          spec.rules.missing-requests: `denyy` is not known here; did you mean `deny`?"
     );
 }
@@ -202,7 +202,7 @@ async fn i14_i15_a_watched_config_map_replaces_or_keeps() {
     let state = server.state.lock().unwrap();
     assert_eq!(
         state.notes[0],
-        "ConfigMap plimsoll/policy, key policy.yaml, is no valid policy:\nline 5, column 29: \
+        "key policy.yaml of ConfigMap plimsoll/policy is no valid policy:\nline 5, column 29: \
          spec.rules.missing-requests: `never` is not known here; allowed: off, audit, warn, deny\nThe last good policy \
          stays in force."
     );

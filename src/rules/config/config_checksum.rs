@@ -59,21 +59,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Reference;
 use crate::config::digest::combine;
 use crate::config::references::references;
-use crate::config::{Reference, Source};
 use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::facts::{Known, Needs, Reason};
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::ROLLING;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pod::Template;
 use crate::engine::request::Endpoint;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
-use crate::engine::text::quoted;
+use crate::engine::text::{listed, quoted};
 
 /// Template annotation by which an application says that it reloads mounted files itself.
 pub const HOT_RELOAD: &str = "plimsoll.dev/hot-reload";
+
+/// Most ConfigMaps and Secrets that a message names.
+const MOST_LISTED: usize = 5;
 
 /// Parameters of `config-checksum`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -123,7 +127,7 @@ impl Rule for ConfigChecksum {
         id: "config-checksum",
         category: Category::Config,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: true,
@@ -176,6 +180,7 @@ impl Rule for ConfigChecksum {
             }
             return;
         }
+        let list = |references: &[Reference]| listed(references.iter().map(Reference::subject), MOST_LISTED);
         let listed = list(&references);
         let message = format!("the pod template does not show which content of {listed} its pods run with");
         if context.endpoint == Endpoint::Validate || !context.fixes(Self::META.id) {
@@ -187,11 +192,20 @@ impl Rule for ConfigChecksum {
         }
         let digests: Vec<(Reference, Known<String>)> =
             references.iter().map(|reference| (reference.clone(), context.facts.digest(reference))).collect();
+        // Often only the order of an apply; if nobody makes it, no pod starts (TRAPS F03).
+        let absent = |(reference, digest): &(Reference, Known<String>)| {
+            (!reference.optional && *digest == Known::Absent).then(|| reference.clone())
+        };
+        let absent: Vec<Reference> = digests.iter().filter_map(absent).collect();
+        let absent = match absent[..] {
+            [] => String::new(),
+            _ => format!(" (not there yet: {})", list(&absent)),
+        };
         findings.push(match combine(&digests) {
             Ok(digest) => Finding::new(Self::META.id, pointer, message).fix(Some(Fix {
                 claim: Self::META.id.to_owned(),
                 writes: vec![(template.path(&below), Value::from(digest))],
-                says: format!("added a digest over {listed} to the pod template"),
+                says: format!("wrote the digest of {listed} into the pod template{absent}"),
                 kept_says: Some(format!(
                     "config changed since last rollout ({listed}): running pods may hold old values"
                 )),
@@ -200,33 +214,13 @@ impl Rule for ConfigChecksum {
             Err((reference, reason)) => {
                 let why = match reason {
                     Reason::TooMany => "it reads more ConfigMaps and Secrets than one review looks up".to_owned(),
-                    reason => format!("config {reason}: {}", list(&[reference])),
+                    reason => format!("config {reason}: {}", reference.subject()),
                 };
                 let message = format!("{why}; the digest of the pod template is not renewed");
                 Finding { stopped_by_lookup: true, ..Finding::new(Self::META.id, pointer, message) }
             }
         });
     }
-}
-
-/// `ConfigMaps a, b and Secret c`, cut after five.
-fn list(references: &[Reference]) -> String {
-    const MOST: usize = 5;
-    let mut names: Vec<String> = references
-        .iter()
-        .take(MOST)
-        .map(|reference| {
-            let source = match reference.source {
-                Source::ConfigMap => "ConfigMap",
-                Source::Secret => "Secret",
-            };
-            format!("{source} {}", quoted(&reference.name))
-        })
-        .collect();
-    if references.len() > MOST {
-        names.push(format!("{} more", references.len() - MOST));
-    }
-    names.join(", ")
 }
 
 /// Whether this is an annotation key (apimachinery: qualified name).

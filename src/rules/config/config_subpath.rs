@@ -30,14 +30,17 @@
 //! ## Unknown facts
 //! It needs none.
 
+use std::collections::BTreeMap;
+
 use crate::config::Source;
 use crate::config::references::sub_path;
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
-use crate::engine::pod::{Class, Container, Template};
+use crate::engine::kind::LONG_RUNNING;
+use crate::engine::pod::{Container, Template};
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::config::config_checksum::{self, ConfigChecksum};
+use crate::rules::config::config_checksum::ConfigChecksum;
 use crate::rules::config::objects::{Object, objects};
 
 /// Prefix of the annotations in which charts keep a hash of their configuration.
@@ -56,7 +59,7 @@ impl Rule for ConfigSubpath {
         id: "config-subpath",
         category: Category::Config,
         since: "0.1",
-        kinds: &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"],
+        kinds: LONG_RUNNING,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: false,
@@ -69,18 +72,25 @@ impl Rule for ConfigSubpath {
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
         // Plain init containers run once, at the start, with the files of that moment.
-        let containers = template.containers().filter(|one| matches!(one.class, Class::Regular | Class::Sidecar));
-        let frozen = containers.flat_map(|container| {
+        let frozen = template.running().flat_map(|container| {
             let mounts = container.value.get("volumeMounts").items().iter().enumerate();
             mounts.filter_map(move |(index, mount)| Some((container, index, mount, sub_path(mount)?)))
         });
-        let mut judged: Option<Vec<Object<'_>>> = None;
+        let mut frozen = frozen.peekable();
+        if frozen.peek().is_none() {
+            // Most pods have no such mount: they never pay for these lists.
+            return;
+        }
+        let objects = judge(context, template);
+        let mut by_volume: BTreeMap<&str, &Object<'_>> = BTreeMap::new();
+        for object in &objects {
+            for volume in object.uses.iter().filter_map(|used| used.volume) {
+                by_volume.entry(volume).or_insert(object);
+            }
+        }
         for (container, index, mount, (member, picked)) in frozen {
-            // Most pods have no such mount: they never pay for this list.
-            let objects = judged.get_or_insert_with(|| judge(context, template));
             let volume = mount.get("name").as_str().unwrap_or_default();
-            let read = |object: &&Object<'_>| object.uses.iter().any(|used| used.volume == Some(volume));
-            let Some(object) = objects.iter().find(read) else { continue };
+            let Some(object) = by_volume.get(volume) else { continue };
             let place = mount.get("mountPath").as_str().unwrap_or_default();
             findings.push(report(container, index, object, volume, place, (member, picked)));
         }
@@ -89,10 +99,15 @@ impl Rule for ConfigSubpath {
 
 /// The objects whose changes no rollout brings to the pods.
 fn judge<'a>(context: &Context<'_>, template: Template<'a>) -> Vec<Object<'a>> {
-    let params: config_checksum::Params = context.policy.params::<ConfigChecksum>();
+    let params = context.policy.params::<ConfigChecksum>();
     let annotations = template.metadata().get("annotations");
-    let charts = annotations.members().any(|(key, value)| key.starts_with(CHART_CHECKSUM) && value.as_str().is_some());
-    let ours = annotations.get(&params.annotation).as_str().is_some();
+    let written = |key: &str| key == params.annotation && context.is_ours(ConfigChecksum::META.id, key);
+    let charts = annotations
+        .members()
+        .any(|(key, value)| key.starts_with(CHART_CHECKSUM) && value.as_str().is_some() && !written(key));
+    // What the policy's own fix will bring is as good as there.
+    let ours = annotations.get(&params.annotation).as_str().is_some()
+        || (context.fixes(ConfigChecksum::META.id) && ConfigChecksum::META.kinds.contains(&context.kind.judged_as()));
     let rolls = |object: &Object<'_>| {
         charts
             || (ours && (params.secrets || object.reference.source == Source::ConfigMap))
@@ -114,7 +129,7 @@ fn report(
          whatever becomes of the {}",
         quoted(container.name()),
         quoted(picked),
-        object.subject(),
+        object.reference.subject(),
         quoted(place),
         object.reference.source
     );
@@ -133,8 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{Facts, Reason};
-    use crate::rules::trial::{in_pod_spec, judge};
+    use crate::rules::testing::{Judge, in_pod_spec};
 
     fn mount(volume: &str, sub_path: serde_json::Value) -> serde_json::Value {
         json!({"name": volume, "mountPath": "/etc/app/app.yaml", "subPath": sub_path})
@@ -144,7 +158,7 @@ mod tests {
         let container = json!({"name": "app", "volumeMounts": [mount("v", json!("app.yaml"))]});
         let spec = json!({"containers": [container], "volumes": [volume]});
         let object = json!({"spec": {"template": {"metadata": {"annotations": annotations}, "spec": spec}}});
-        judge::<ConfigSubpath>(("apps", "DaemonSet"), &object, json!({}), &Facts::unknown(Reason::NotAsked)).0
+        Judge { kind: "DaemonSet", ..Judge::default() }.object::<ConfigSubpath>(object)
     }
 
     #[test]

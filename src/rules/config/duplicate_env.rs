@@ -90,18 +90,37 @@ fn repeated<'a>(variables: &'a [Value<'_>]) -> Vec<Repeated<'a>> {
             seen.entry(name).or_default().push(index);
         }
     }
-    let found = seen.into_iter().filter(|(name, places)| places.len() > 1 && !is_referred_to(variables, name, places));
-    let mut found: Vec<_> = found.map(|(name, places)| Repeated { name, places }).collect();
+    seen.retain(|_, places| places.len() > 1);
+    if seen.is_empty() {
+        return Vec::new();
+    }
+    // Read once for all names: for each it would take time by the square of the list.
+    let referring = references(variables);
+    seen.retain(|name, places| !referring.get(name).is_some_and(|from| is_referred_to(from, places)));
+    let mut found: Vec<_> = seen.into_iter().map(|(name, places)| Repeated { name, places }).collect();
     found.sort_by_key(|variable| variable.places.last().copied());
     found
 }
 
+/// Where each name is referred to as `$(NAME)`: indices in `env`, rising.
+fn references<'a>(variables: &'a [Value<'_>]) -> BTreeMap<&'a str, Vec<usize>> {
+    let mut referring: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, variable) in variables.iter().enumerate() {
+        let mut pieces = variable["value"].as_str().unwrap_or_default().split(')').peekable();
+        while let Some(piece) = pieces.next() {
+            // The last piece has no closing bracket.
+            if let Some((_, name)) = piece.rsplit_once("$(").filter(|_| pieces.peek().is_some()) {
+                referring.entry(name).or_default().push(index);
+            }
+        }
+    }
+    referring
+}
+
 /// Whether some variable up to the last repetition is made of an earlier value.
-fn is_referred_to(variables: &[Value<'_>], name: &str, places: &[usize]) -> bool {
-    let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return false };
-    let reference = format!("$({name})");
-    let mut between = variables.iter().take(last + 1).skip(first + 1);
-    between.any(|variable| variable["value"].as_str().is_some_and(|value| value.contains(&reference)))
+fn is_referred_to(from: &[usize], places: &[usize]) -> bool {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return false };
+    from.get(from.partition_point(|index| index <= first)).is_some_and(|index| index <= last)
 }
 
 fn report(container: Container<'_>, variable: &Repeated<'_>) -> Finding {
@@ -125,7 +144,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::in_pod_spec;
+    use crate::rules::testing::in_pod_spec;
 
     fn found(env: serde_json::Value) -> Vec<Finding> {
         in_pod_spec::<DuplicateEnv>(json!({"containers": [{"name": "app", "env": env}]}), json!({}))

@@ -37,7 +37,7 @@ use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::pod::Template;
 use crate::engine::rule::{Category, Meta, Rule};
-use crate::engine::text::quoted;
+use crate::engine::text::{listed, quoted};
 use crate::rules::config::objects::{Object, name_pointer, objects};
 
 /// Most keys that a message lists.
@@ -92,7 +92,7 @@ fn required<'a>(template: Template<'a>, params: &Params) -> impl Iterator<Item =
 
 fn absent(template: Template<'_>, object: &Object<'_>) -> Option<Finding> {
     let used = object.uses.iter().find(|used| !used.optional)?;
-    let message = format!("{} does not exist: {}", object.subject(), consequence(used, 1));
+    let message = format!("{} does not exist: {}", object.reference.subject(), consequence(used, 1));
     let mut mend = format!(
         "apiVersion: v1\nkind: {}\nmetadata:\n  name: {}\n{}:",
         object.reference.source,
@@ -113,14 +113,11 @@ fn lacking(template: Template<'_>, object: &Object<'_>, missing: &[String]) -> O
     let missing: Vec<&str> =
         missing.iter().map(String::as_str).filter(|key| object.uses.iter().any(|used| wants(used, key))).collect();
     let used = object.uses.iter().find(|used| missing.iter().any(|key| wants(used, key)))?;
-    let mut names: Vec<String> = missing.iter().take(MOST_LISTED).map(|key| quoted(key)).collect();
-    if missing.len() > MOST_LISTED {
-        names.push(format!("{} more", missing.len() - MOST_LISTED));
-    }
+    let names = listed(missing.iter().map(|key| quoted(key)), MOST_LISTED);
     let plural = if missing.len() == 1 { "key" } else { "keys" };
     let message =
-        format!("{} has no {plural} {}: {}", object.subject(), names.join(", "), consequence(used, missing.len()));
-    let mut mend = format!("{}:  # of {}", data(object), object.subject());
+        format!("{} has no {plural} {}: {}", object.reference.subject(), names, consequence(used, missing.len()));
+    let mut mend = format!("{}:  # of {}", data(object), object.reference.subject());
     missing.iter().take(MOST_LISTED).for_each(|key| mend.push_str(&format!("\n  {}: …", quoted(key))));
     Some(finding(name_pointer(template, used), message, mend))
 }
@@ -151,8 +148,8 @@ mod tests {
 
     use super::*;
     use crate::config::Reference;
-    use crate::engine::facts::{ConfigFacts, Facts, Reason};
-    use crate::rules::trial::judge;
+    use crate::engine::facts::{ConfigFacts, Reason};
+    use crate::rules::testing::Judge;
 
     /// What is found in a Pod with this spec, where the same is told of every reference; and what was asked for.
     fn run(
@@ -161,10 +158,7 @@ mod tests {
         told: Known<ConfigFacts>,
     ) -> (Vec<Finding>, Vec<Reference>) {
         let pod = json!({"spec": spec});
-        let mut facts = Facts::unknown(Reason::NotAsked);
-        let (_, needs) = judge::<MissingConfig>(("", "Pod"), &pod, params.clone(), &facts);
-        facts.configs = needs.configs.iter().map(|reference| (reference.clone(), told.clone())).collect();
-        (judge::<MissingConfig>(("", "Pod"), &pod, params, &facts).0, needs.configs)
+        Judge { kind: "Pod", params, ..Judge::default() }.told::<MissingConfig>(&pod, told)
     }
 
     fn env(key: &str, optional: bool) -> serde_json::Value {

@@ -37,6 +37,7 @@
 use crate::engine::context::Context;
 use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::ROLLING;
 use crate::engine::pod::Template;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
@@ -58,7 +59,7 @@ impl Rule for MutableConfig {
         id: "mutable-config",
         category: Category::Config,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Off,
         critical: Action::Warn,
         fixable: false,
@@ -94,7 +95,7 @@ fn report(template: Template<'_>, object: &Object<'_>) -> Finding {
     } else {
         "an edit reaches mounted files of all pods within minutes, without a rollout"
     };
-    let message = format!("{} is not immutable: {how}, and a rollback does not undo it", object.subject());
+    let message = format!("{} is not immutable: {how}, and a rollback does not undo it", object.reference.subject());
     // The name is the author's to choose; only that it is another one matters.
     let name = quoted(&format!("{}-2", object.reference.name));
     let mend = format!(
@@ -109,15 +110,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{ConfigFacts, Facts, Known, Reason};
-    use crate::rules::trial::judge;
+    use crate::engine::facts::{ConfigFacts, Known, Reason};
+    use crate::rules::testing::Judge;
 
     fn messages(spec: serde_json::Value, told: Known<ConfigFacts>) -> Vec<String> {
         let object = json!({"spec": {"template": {"spec": spec}}});
-        let mut facts = Facts::unknown(Reason::NotAsked);
-        let (_, needs) = judge::<MutableConfig>(("apps", "Deployment"), &object, json!({}), &facts);
-        facts.configs = needs.configs.into_iter().map(|reference| (reference, told.clone())).collect();
-        let (findings, _) = judge::<MutableConfig>(("apps", "Deployment"), &object, json!({}), &facts);
+        let (findings, _) = Judge::default().told::<MutableConfig>(&object, told);
         findings.into_iter().map(|finding| finding.message).collect()
     }
 

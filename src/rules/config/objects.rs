@@ -8,7 +8,6 @@ use crate::config::references::{Use, uses};
 use crate::config::{Reference, Source};
 use crate::engine::facts::{ConfigFacts, Facts};
 use crate::engine::pod::Template;
-use crate::engine::text::quoted;
 
 /// Length of the content hash at the end of a name that kustomize generated.
 const HASH_LENGTH: usize = 10;
@@ -46,16 +45,13 @@ impl<'a> Object<'a> {
         Object { reference: Reference { source, name: name.to_owned(), keys, optional }, uses }
     }
 
-    /// `ConfigMap "settings"`.
-    pub fn subject(&self) -> String {
-        format!("{} {}", self.reference.source, quoted(&self.reference.name))
-    }
-
     /// What is known of it by whichever reference: unlike missing keys, size and immutability hang on no keys, and the old
     /// object of an update, which is judged by the new one's facts, may use other keys.
     pub fn told<'f>(&self, facts: &'f Facts) -> Option<&'f ConfigFacts> {
         let same = |other: &Reference| other.source == self.reference.source && other.name == self.reference.name;
-        facts.configs.iter().filter(|(reference, _)| same(reference)).find_map(|(_, told)| told.known())
+        // References are sorted by source and name, and without keys one comes before all others of its object.
+        let first = Reference { keys: None, optional: false, ..self.reference.clone() };
+        facts.configs.range(first..).take_while(|(reference, _)| same(reference)).find_map(|(_, told)| told.known())
     }
 
     /// Where its name stands first.
@@ -100,7 +96,12 @@ mod tests {
         let found = objects(template, true);
         let show = |object: &Object<'_>| {
             let keys: Vec<String> = object.reference.keys.iter().flatten().cloned().collect();
-            format!("{} {keys:?} {} {}", object.subject(), object.reference.optional, object.pointer(template))
+            format!(
+                "{} {keys:?} {} {}",
+                object.reference.subject(),
+                object.reference.optional,
+                object.pointer(template)
+            )
         };
         assert_eq!(
             found.iter().map(show).collect::<Vec<_>>(),

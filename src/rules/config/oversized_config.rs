@@ -80,11 +80,7 @@ impl Rule for OversizedConfig {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1024..=MOST_BYTES).contains(&params.max_bytes) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1024 to {MOST_BYTES} bytes", params.max_bytes);
-        Err(InvalidParam { path: "maxBytes".to_owned(), message })
+        InvalidParam::unless_in("maxBytes", params.max_bytes, 1024..=MOST_BYTES, "bytes")
     }
 
     fn needs(context: &Context<'_>, params: &Params) -> Needs {
@@ -102,7 +98,7 @@ impl Rule for OversizedConfig {
             let message = format!(
                 "{} holds {} of the {} KiB that the API server takes, above {} KiB: its growth ends there, and each node \
                  with one of its pods fetches all of it",
-                object.subject(),
+                object.reference.subject(),
                 facts.bytes.div_ceil(1024),
                 MOST_BYTES / 1024,
                 params.max_bytes / 1024
@@ -125,15 +121,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{ConfigFacts, Facts, Known, Reason};
-    use crate::rules::trial::{judge, refused};
+    use crate::engine::facts::{ConfigFacts, Known, Reason};
+    use crate::rules::testing::{Judge, refused};
 
     fn findings(told: Known<ConfigFacts>) -> Vec<Finding> {
         let pod = json!({"spec": {"volumes": [{"name": "v", "configMap": {"name": "big", "optional": true}}]}});
-        let mut facts = Facts::unknown(Reason::NotAsked);
-        let (_, needs) = judge::<OversizedConfig>(("", "Pod"), &pod, json!({}), &facts);
-        facts.configs = needs.configs.into_iter().map(|reference| (reference, told.clone())).collect();
-        judge::<OversizedConfig>(("", "Pod"), &pod, json!({}), &facts).0
+        Judge { kind: "Pod", ..Judge::default() }.told::<OversizedConfig>(&pod, told).0
     }
 
     #[test]
@@ -153,11 +146,12 @@ mod tests {
     #[test]
     fn c15_facts_serve_an_old_object_that_uses_other_keys() {
         let pod = |items| json!({"spec": {"volumes": [{"name": "v", "configMap": {"name": "big", "items": items}}]}});
-        let mut facts = Facts::unknown(Reason::NotAsked);
-        let (_, needs) = judge::<OversizedConfig>(("", "Pod"), &pod(json!([{"key": "new"}])), json!({}), &facts);
+        let mut judge = Judge { kind: "Pod", ..Judge::default() };
+        let (_, needs) = judge.judge::<OversizedConfig>(&pod(json!([{"key": "new"}])));
         let told = ConfigFacts { bytes: 900_000, ..ConfigFacts::default() };
-        facts.configs = needs.configs.into_iter().map(|reference| (reference, Known::Known(told.clone()))).collect();
-        let (found, _) = judge::<OversizedConfig>(("", "Pod"), &pod(json!([{"key": "old"}])), json!({}), &facts);
+        let told = |reference| (reference, Known::Known(told.clone()));
+        judge.facts.configs = needs.configs.into_iter().map(told).collect();
+        let found = judge.object::<OversizedConfig>(pod(json!([{"key": "old"}])));
         assert_eq!(found.len(), 1);
     }
 

@@ -29,6 +29,8 @@
 //! ## Unknown facts
 //! It needs none. Whether the image has the zones that `TZ` names (package `tzdata`) cannot be seen.
 
+use std::collections::BTreeMap;
+
 use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding};
@@ -68,17 +70,25 @@ impl Rule for TimeZoneHostPath {
 
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        let volumes = template.spec().get("volumes");
-        if !volumes.items().iter().any(|volume| volume["hostPath"]["path"].as_str().is_some()) {
+        let mut volumes: Volumes<'_> = BTreeMap::new();
+        for volume in template.spec().get("volumes").items() {
+            if let Some(name) = volume["name"].as_str() {
+                volumes.entry(name).or_insert(volume["hostPath"]["path"].as_str());
+            }
+        }
+        if volumes.values().all(Option::is_none) {
             return;
         }
         let containers = template.containers().filter(|container| container.class != Class::Ephemeral);
-        findings.extend(containers.filter_map(|container| judge(container, volumes)));
+        findings.extend(containers.filter_map(|container| judge(container, &volumes)));
     }
 }
 
+/// The path of the node that a volume of this name brings in, if it does.
+type Volumes<'v> = BTreeMap<&'v str, Option<&'v str>>;
+
 /// One finding a container, at its first such mount.
-fn judge(container: Container<'_>, volumes: &Value<'_>) -> Option<Finding> {
+fn judge(container: Container<'_>, volumes: &Volumes<'_>) -> Option<Finding> {
     let mounts = container.value.get("volumeMounts").items().iter().enumerate();
     let files: Vec<(usize, String)> =
         mounts.filter_map(|(index, mount)| Some((index, zone_file(mount, volumes)?))).collect();
@@ -108,10 +118,8 @@ fn judge(container: Container<'_>, volumes: &Value<'_>) -> Option<Finding> {
 }
 
 /// The node's zone file that this mount brings in, if it does.
-fn zone_file(mount: &Value<'_>, volumes: &Value<'_>) -> Option<String> {
-    let name = mount["name"].as_str()?;
-    let volume = volumes.items().iter().find(|volume| volume["name"].as_str() == Some(name))?;
-    let path = volume["hostPath"]["path"].as_str()?.trim_end_matches('/');
+fn zone_file(mount: &Value<'_>, volumes: &Volumes<'_>) -> Option<String> {
+    let path = (*volumes.get(mount["name"].as_str()?)?)?.trim_end_matches('/');
     let file = match mount["subPath"].as_str() {
         Some(below) if !below.is_empty() => format!("{path}/{below}"),
         _ => path.to_owned(),
@@ -125,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::in_pod_spec;
+    use crate::rules::testing::in_pod_spec;
 
     fn found(path: serde_json::Value, mount: serde_json::Value, env: serde_json::Value) -> Vec<Finding> {
         let container = json!({"name": "app", "env": env, "volumeMounts": [{"name": "x", "mountPath": "/x"}, mount]});

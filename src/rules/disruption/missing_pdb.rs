@@ -94,11 +94,7 @@ impl Rule for MissingPdb {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (2..=1000).contains(&params.min_replicas) {
-            return Ok(());
-        }
-        let message = format!("must be from 2 to 1000, not {}", params.min_replicas);
-        Err(InvalidParam { path: "minReplicas".to_owned(), message })
+        InvalidParam::unless_in("minReplicas", params.min_replicas, 2..=1000, "replicas")
     }
 
     fn needs(context: &Context<'_>, params: &Params) -> Needs {

@@ -61,7 +61,7 @@ use super::selector_yaml::match_labels;
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::SCALED;
-use crate::engine::pod::{Class, Template};
+use crate::engine::pod::Template;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 
 /// The rule.
@@ -98,11 +98,7 @@ impl Rule for MissingSpread {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (2..=1000).contains(&params.min_replicas) {
-            return Ok(());
-        }
-        let message = format!("must be from 2 to 1000, not {}", params.min_replicas);
-        Err(InvalidParam { path: "minReplicas".to_owned(), message })
+        InvalidParam::unless_in("minReplicas", params.min_replicas, 2..=1000, "replicas")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -133,8 +129,7 @@ fn is_spread(template: &Template<'_>) -> bool {
     // The scheduler counts the host ports of regular containers and native sidecars; with hostNetwork every port is
     // one.
     let host_network = spec["hostNetwork"].as_bool() == Some(true);
-    let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
-    let mut ports = running.flat_map(|container| container.value["ports"].items());
+    let mut ports = template.running().flat_map(|container| container.value["ports"].items());
     !spec["topologySpreadConstraints"].items().is_empty()
         || terms.iter().any(|term| !anti_affinity[term].items().is_empty())
         || ports.any(|port| host_network || port["hostPort"].as_i64().is_some_and(|port| port > 0))

@@ -48,7 +48,7 @@ use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::neighbours::{Selector, labels};
 use crate::engine::rule::{Category, Meta, Rule};
-use crate::engine::text::quoted;
+use crate::engine::text::{listed, quoted};
 
 /// The rule `pdb-blocks-eviction`.
 pub struct PdbBlocksEviction;
@@ -164,23 +164,15 @@ fn leaves_none(budget: Budget, covered: &[Covered]) -> Option<String> {
     if pods == 0 || budget.allowed_disruptions(pods) > 0 {
         return None;
     }
-    let names: Vec<String> = covered
-        .iter()
-        .take(NAMED)
-        .map(|workload| match workload.autoscaled {
-            true => format!("{} at its autoscaler's minimum", workload.name),
-            false => workload.name.clone(),
-        })
-        .collect();
-    let more = match covered.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let names = covered.iter().map(|workload| match workload.autoscaled {
+        true => format!("{} at its autoscaler's minimum", workload.name),
+        false => workload.name.clone(),
+    });
     let plural = if pods == 1 { "replica" } else { "replicas" };
     Some(format!(
-        "allows no eviction with {pods} {plural} ({}{more}): node drains and upgrades wait until there are more, or \
+        "allows no eviction with {pods} {plural} ({}): node drains and upgrades wait until there are more, or \
          the budget is changed",
-        names.join(", ")
+        listed(names, NAMED)
     ))
 }
 

@@ -131,7 +131,7 @@ fn judge(container: Container<'_>, params: &Params) -> Option<Finding> {
         _ => format!(
             "container {subject}: image {image_text}{} can change under the same name, so replicas may run different \
              code and a rollback may not roll back",
-            if image.tag.is_none() { ", without a tag pulled as latest," } else { "" },
+            if image.tag.is_none() { " (no tag: latest)" } else { "" },
         ),
     };
     let pinned = quoted(&format!("{}@sha256:<digest>", image.name));
@@ -146,31 +146,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::context::Declined;
-    use crate::engine::document::Value;
-    use crate::engine::facts::{Facts, Reason};
-    use crate::engine::kind::{KINDS, lookup};
-    use crate::engine::request::{Endpoint, Operation};
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::policy::Policy;
+    use crate::engine::kind::KINDS;
+    use crate::rules::testing::{Judge, refused};
 
-    fn check(group: &str, kind: &str, object: serde_json::Value, params: serde_json::Value) -> Vec<Finding> {
-        let text = object.to_string();
-        let object = Value::parse(&text).unwrap();
-        let facts = Facts::unknown(Reason::NotAsked);
-        let policy = Policy::of(&[("mutable-image-tag", Action::Deny, false, params)]).unwrap();
-        let declined = Declined::default();
-        let kind = lookup(group, kind).unwrap();
-        let context = Context::new(Endpoint::Validate, Operation::Create, kind, &object, &facts, &policy, &declined);
-        let mut findings = Vec::new();
-        MutableImageTag::check(&context, &policy.params::<MutableImageTag>(), &mut findings);
-        findings
+    fn check(kind: &'static str, object: serde_json::Value, params: serde_json::Value) -> Vec<Finding> {
+        Judge { kind, params, ..Judge::default() }.object::<MutableImageTag>(object)
     }
 
     /// What P0 does to a bare Pod with this image: `ok`, `warn` or `deny`.
     fn verdict(image: &str) -> &'static str {
         let pod = json!({"spec": {"containers": [{"name": "app", "image": image}]}});
-        match check("", "Pod", pod, json!({})).as_slice() {
+        match check("Pod", pod, json!({})).as_slice() {
             [] => "ok",
             [finding] => finding.cap.unwrap_or(Action::Deny).as_str(),
             _ => "too many",
@@ -202,7 +188,7 @@ mod tests {
             "ephemeralContainers": [{"name": "debug", "image": "busybox"}],
         }});
         let names = |params| {
-            let findings = check("", "Pod", pod.clone(), params);
+            let findings = check("Pod", pod.clone(), params);
             findings.iter().map(|finding| finding.container.clone().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(names(json!({})), ["init", "proxy"]);
@@ -212,11 +198,9 @@ mod tests {
     #[test]
     fn c19_every_kind_with_a_template_is_judged() {
         for kind in KINDS.iter().filter(|kind| kind.template.is_some()) {
-            let mut object = Value::Null;
             let path = [kind.template.unwrap(), &["spec"]].concat();
-            object.set(&path, Value::parse(r#"{"containers":[{"name":"app","image":"app:latest"}]}"#).unwrap());
-            let json: serde_json::Value = serde_json::from_str(&object.to_string()).unwrap();
-            let findings = check(kind.group, kind.kind, json, json!({}));
+            let judge = Judge { kind: kind.kind, ..Judge::default() };
+            let findings = judge.container::<MutableImageTag>(json!({"image": "app:latest"}));
             assert_eq!(findings.len(), 1, "{}", kind.kind);
             assert_eq!(findings[0].pointer, format!("/{}/containers/0/image", path.join("/")));
         }
@@ -225,7 +209,7 @@ mod tests {
     #[test]
     fn c16_the_message_says_what_may_happen() {
         let pod = json!({"spec": {"containers": [{"name": "app", "image": "x:latest"}]}});
-        let findings = check("", "Pod", pod, json!({}));
+        let findings = check("Pod", pod, json!({}));
         assert_eq!(
             findings[0].message,
             "container \"app\": image \"x:latest\" can change under the same name, so replicas may run different code \
@@ -240,7 +224,7 @@ mod tests {
     #[test]
     fn j05_names_from_the_object_cannot_forge_lines() {
         let pod = json!({"spec": {"containers": [{"name": "a\nb", "image": "x\u{1b}[31m:latest"}]}});
-        let findings = check("", "Pod", pod, json!({}));
+        let findings = check("Pod", pod, json!({}));
         assert!(findings[0].message.starts_with(r#"container "a\nb": image "x\u{1b}[31m:latest" can"#));
         assert!(!findings[0].mend.as_deref().unwrap().contains('\u{1b}'));
     }
@@ -254,7 +238,7 @@ mod tests {
             json!({"containers": [null, 1, "x", [], {}, {"name": 1, "image": 2}, {"image": null}]}),
             json!({"initContainers": {"image": "app"}}),
         ] {
-            assert_eq!(check("apps", "Deployment", json!({"spec": {"template": {"spec": spec}}}), json!({})), []);
+            assert_eq!(check("Deployment", json!({"spec": {"template": {"spec": spec}}}), json!({})), []);
         }
     }
 
@@ -262,17 +246,16 @@ mod tests {
     fn other_tags_can_be_named_and_then_latest_is_none() {
         let judged = |image: &str| {
             let pod = json!({"spec": {"containers": [{"name": "app", "image": image}]}});
-            check("", "Pod", pod, json!({"tags": ["main", "stable"]})).len()
+            check("Pod", pod, json!({"tags": ["main", "stable"]})).len()
         };
         assert_eq!([judged("app:main"), judged("app:stable"), judged("app:latest"), judged("app")], [1, 1, 0, 0]);
     }
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<MutableImageTag>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"tags": []})), "tags");
-        assert_eq!(refused(json!({"tags": ["latest", "a:b"]})), "tags[1]");
-        assert_eq!(refused(json!({"tags": [1]})), "tags[0]");
-        assert_eq!(refused(json!({"tag": ["latest"]})), "tag");
+        assert_eq!(refused::<MutableImageTag>(json!({"tags": []})), "tags");
+        assert_eq!(refused::<MutableImageTag>(json!({"tags": ["latest", "a:b"]})), "tags[1]");
+        assert_eq!(refused::<MutableImageTag>(json!({"tags": [1]})), "tags[0]");
+        assert_eq!(refused::<MutableImageTag>(json!({"tag": ["latest"]})), "tag");
     }
 }

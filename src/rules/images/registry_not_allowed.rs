@@ -37,7 +37,7 @@ use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
-use crate::engine::text::quoted;
+use crate::engine::text::{listed, quoted};
 use crate::rules::images::named::{Named, named};
 use crate::rules::images::reference::ImageReference;
 
@@ -145,19 +145,11 @@ fn judge(named: &Named<'_>, params: &Params) -> Option<Finding> {
         "{}: image {} {from}, but allowed are only {}",
         named.subject(),
         quoted(named.image),
-        listed(&params.registries)
+        listed(params.registries.iter().map(|registry| quoted(registry)), MOST_LISTED)
     );
     let rest = &named.image[image.name.len()..];
     let mirrored = format!("{}/{path}{rest}", params.registries.first()?);
     Some(named.finding(RegistryNotAllowed::META.id, message, &mirrored, "once it is mirrored there"))
-}
-
-fn listed(registries: &[String]) -> String {
-    let mut names: Vec<String> = registries.iter().take(MOST_LISTED).map(|registry| quoted(registry)).collect();
-    if registries.len() > MOST_LISTED {
-        names.push(format!("{} more", registries.len() - MOST_LISTED));
-    }
-    names.join(", ")
 }
 
 #[cfg(test)]
@@ -165,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::{in_pod_spec, refused};
+    use crate::rules::testing::{in_pod_spec, refused};
 
     fn messages(image: &str, registries: &[&str]) -> Vec<(String, Option<String>)> {
         let spec = json!({"containers": [{"name": "app", "image": image}]});
@@ -235,7 +227,7 @@ mod tests {
         let (message, mend) =
             messages("quay.io/a/b@sha256:00", &["1.io", "2.io", "3.io", "4.io", "5.io", "6.io"]).swap_remove(0);
         assert!(message.ends_with(
-            "comes from \"quay.io\", but allowed are only \"1.io\", \"2.io\", \"3.io\", \"4.io\", \"5.io\", 1 more"
+            "comes from \"quay.io\", but allowed are only \"1.io\", \"2.io\", \"3.io\", \"4.io\", \"5.io\" and 1 more"
         ));
         assert!(mend.unwrap().starts_with("image: \"1.io/a/b@sha256:00\""));
     }

@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::in_pod_spec;
+    use crate::rules::testing::in_pod_spec;
 
     fn found(image: serde_json::Value) -> usize {
         in_pod_spec::<UnpinnedImage>(json!({"containers": [{"name": "app", "image": image}]}), json!({})).len()

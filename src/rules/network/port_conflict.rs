@@ -54,7 +54,7 @@ use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
-use crate::engine::pod::{Class, Container, Template};
+use crate::engine::pod::{Container, Template};
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
 
@@ -161,7 +161,6 @@ fn shared_host_port(port: &Declared<'_>, other: &Declared<'_>) -> String {
 
 /// The ports of the containers that run together, in the document's order.
 fn declared<'a>(template: &Template<'a>) -> Vec<Declared<'a>> {
-    let running = template.containers().filter(|c| matches!(c.class, Class::Regular | Class::Sidecar));
     let read = |container: Container<'a>, (index, port): (usize, &'a Value<'a>)| {
         Some(Declared {
             container,
@@ -172,7 +171,8 @@ fn declared<'a>(template: &Template<'a>) -> Vec<Declared<'a>> {
             host_ip: port["hostIP"].as_str().unwrap_or_default(),
         })
     };
-    running
+    template
+        .running()
         .flat_map(|container| {
             let ports = container.value["ports"].items().iter().enumerate();
             ports.filter_map(move |port| read(container, port))

@@ -57,7 +57,7 @@ use crate::engine::finding::{Action, Finding};
 use crate::engine::neighbours::{Labels, Port, Workload, labels, ports};
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::service::{self, ServicePort, Target, may_select};
-use crate::engine::text::{printable, quoted};
+use crate::engine::text::{listed, printable, quoted};
 
 /// The rule.
 pub struct ServicePortUnknown;
@@ -119,7 +119,7 @@ fn on_service(context: &Context<'_>, workloads: &[Workload], findings: &mut Vec<
     };
     let all_declare = selected.iter().all(|workload| !workload.ports.is_empty());
     let judge_numbers = all_declare && !targets.iter().any(declared);
-    let who = listed(selected.iter().map(|workload| format!("{} {}", workload.kind, quoted(&workload.name))));
+    let who = listed(selected.iter().map(|workload| format!("{} {}", workload.kind, quoted(&workload.name))), NAMED);
     let theirs: Vec<&Port> = selected.iter().flat_map(|workload| &workload.ports).collect();
     let has = declares(&theirs);
     for target in targets.iter().filter(|target| !declared(target)) {
@@ -197,7 +197,7 @@ fn declares(ports: &[&Port]) -> String {
             format!("{name}{}/{}", port.number, printable(&port.protocol))
         })
         .collect();
-    if ports.is_empty() { "they declare no port".to_owned() } else { format!("they declare {}", listed(ports)) }
+    if ports.is_empty() { "they declare no port".to_owned() } else { format!("they declare {}", listed(ports, NAMED)) }
 }
 
 /// The port that must be meant where there is but one of this protocol.
@@ -205,16 +205,4 @@ fn only_port<'p>(ports: &[&'p Port], protocol: &str) -> Option<&'p Port> {
     let mut candidates = ports.iter().filter(|port| port.protocol == protocol);
     let first = candidates.next()?;
     candidates.all(|port| port == first).then_some(first)
-}
-
-/// The first few, and how many there are beside them.
-fn listed(items: impl IntoIterator<Item = String>) -> String {
-    let mut items: Vec<String> = items.into_iter().collect();
-    let more = items.len().saturating_sub(NAMED);
-    items.truncate(NAMED);
-    let mut text = items.join(", ");
-    if more > 0 {
-        text.push_str(&format!(" and {more} more"));
-    }
-    text
 }

@@ -41,7 +41,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Probe, Role, probed};
+use super::probe::{Probe, Role};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -82,22 +82,19 @@ impl Rule for IdenticalProbes {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (2..=100).contains(&params.patience) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 2 to 100 times", params.patience);
-        Err(InvalidParam { path: "patience".to_owned(), message })
+        InvalidParam::unless_in("patience", params.patience, 2..=100, "times")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        for container in probed(&template) {
+        for container in template.running() {
             let (Some(readiness), Some(liveness)) =
                 (Probe::of(&container, Role::Readiness), Probe::of(&container, Role::Liveness))
             else {
                 continue;
             };
-            let (bears, wanted) = (liveness.tolerance.running(), params.patience * readiness.tolerance.running());
+            let (bears, wanted) =
+                (liveness.tolerance.running(), params.patience.saturating_mul(readiness.tolerance.running()));
             // A slow answer, the usual sign of overload, is borne too.
             let waits = liveness.tolerance.timeout >= params.patience * readiness.tolerance.timeout;
             if bears >= wanted || waits || !liveness.asks_as(&readiness, &container) {
@@ -130,8 +127,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense, refused};
 
     fn pair(readiness: serde_json::Value, liveness: serde_json::Value) -> Vec<Finding> {
         let ports = json!([{"name": "http", "containerPort": 8080}]);
@@ -196,13 +192,20 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<IdenticalProbes>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"patience": 1})), "patience");
-        assert_eq!(refused(json!({"patience": 101})), "patience");
+        assert_eq!(refused::<IdenticalProbes>(json!({"patience": 1})), "patience");
+        assert_eq!(refused::<IdenticalProbes>(json!({"patience": 101})), "patience");
     }
 
     #[test]
     fn a23_nonsense_is_skipped() {
         passes_over_nonsense::<IdenticalProbes>(&["readinessProbe", "livenessProbe"]);
+    }
+
+    #[test]
+    fn the_largest_numbers_are_judged_too() {
+        let probe = || json!({"tcpSocket": {"port": 80}, "periodSeconds": i32::MAX, "failureThreshold": i32::MAX});
+        let judge = Judge { params: json!({"patience": 100}), ..Judge::default() };
+        let found = judge.container::<IdenticalProbes>(json!({"readinessProbe": probe(), "livenessProbe": probe()}));
+        assert_eq!(found.len(), 1);
     }
 }

@@ -83,11 +83,7 @@ impl Rule for LivenessKillsSlowStart {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=3600).contains(&params.min_start_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 3600 seconds", params.min_start_seconds);
-        Err(InvalidParam { path: "minStartSeconds".to_owned(), message })
+        InvalidParam::unless_in("minStartSeconds", params.min_start_seconds, 1..=3600, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -130,8 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense, refused};
 
     fn live(mut liveness: serde_json::Value) -> serde_json::Value {
         liveness["tcpSocket"] = json!({"port": 80});
@@ -205,9 +200,8 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<LivenessKillsSlowStart>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"minStartSeconds": 0})), "minStartSeconds");
-        assert_eq!(refused(json!({"minStartSeconds": 3601})), "minStartSeconds");
+        assert_eq!(refused::<LivenessKillsSlowStart>(json!({"minStartSeconds": 0})), "minStartSeconds");
+        assert_eq!(refused::<LivenessKillsSlowStart>(json!({"minStartSeconds": 3601})), "minStartSeconds");
     }
 
     #[test]

@@ -49,6 +49,7 @@ use super::probe::{Tolerance, handler, never_fails, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::document::{Object, Value};
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::ROLLING;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pod::{Class, Container, Template};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
@@ -80,7 +81,7 @@ impl MissingStartupProbe {
     pub fn adds_to(context: &Context<'_>, template: &Template<'_>, container: &Container<'_>) -> bool {
         let liveness = container.value.get("livenessProbe");
         context.fixes(Self::META.id)
-            && Self::META.kinds.contains(&context.kind.judged_as())
+            && Self::META.is_for(context.kind)
             && template.restarts_always()
             && container.class == Class::Regular
             && liveness.as_object().is_some()
@@ -98,7 +99,7 @@ impl Rule for MissingStartupProbe {
         id: "missing-startup-probe",
         category: Category::Probes,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: true,
@@ -109,13 +110,7 @@ impl Rule for MissingStartupProbe {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=86_400).contains(&params.budget_seconds) {
-            return Ok(());
-        }
-        Err(InvalidParam {
-            path: "budgetSeconds".to_owned(),
-            message: format!("{} is out of range: 1 to 86400 seconds", params.budget_seconds),
-        })
+        InvalidParam::unless_in("budgetSeconds", params.budget_seconds, 1..=86_400, "seconds")
     }
 
     fn managed(_params: &Params) -> Vec<Managed> {
@@ -137,8 +132,7 @@ impl Rule for MissingStartupProbe {
             // The reason comes before the consequence: what is too long for a warning is cut at its end.
             let why = probe.as_ref().err().map(|why| format!(" (nothing is added: {why})")).unwrap_or_default();
             let message = format!(
-                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and \
-                 begins again",
+                "container {} has a livenessProbe and no startupProbe{why}: a start of more than {} s is killed and begins again",
                 quoted(name),
                 tolerated.seconds
             );
@@ -146,7 +140,7 @@ impl Rule for MissingStartupProbe {
                 let claim = format!("{}/{name}", Self::META.id);
                 let writes = vec![(container.path(&["startupProbe"]), probe)];
                 let says = format!(
-                    "container {}: added a startupProbe that grants {budget} s, from its livenessProbe",
+                    "container {}: added a startupProbe that allows {budget} s to start, made from its livenessProbe",
                     quoted(name)
                 );
                 Fix::new(claim, writes, says)

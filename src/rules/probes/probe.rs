@@ -1,9 +1,9 @@
 //! How a probe reads: its handler, its numbers as the kubelet takes them, the port that it asks.
 
 use crate::engine::document::Value;
-use crate::engine::pod::{Class, Container, Template};
+use crate::engine::exec::Simple;
+use crate::engine::pod::Container;
 use crate::engine::text::quoted;
-use crate::rules::exec::Simple;
 
 /// What a probe decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,11 +166,6 @@ impl Tolerance {
     }
 }
 
-/// The containers that may have probes: regular ones and native sidecars (TRAPS D05).
-pub fn probed<'a>(template: &Template<'a>) -> impl Iterator<Item = Container<'a>> + use<'a> {
-    template.containers().filter(|container| matches!(container.class, Class::Regular | Class::Sidecar))
-}
-
 /// The port name that this action of a probe or hook asks for and that its container does not declare: names resolve
 /// within the same container only (TRAPS D07). A number in a string is a number to the kubelet.
 pub fn undeclared_port<'a>(container: &Container<'a>, action: &'a Value<'a>) -> Option<&'a str> {
@@ -207,6 +202,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::pod::Template;
 
     /// Reads a container and hands it on.
     fn with<T>(container: serde_json::Value, read: impl Fn(&Container<'_>) -> T) -> T {

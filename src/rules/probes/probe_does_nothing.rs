@@ -36,13 +36,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Probe, Role, example_handler, probed};
+use super::probe::{Probe, Role, example_handler};
 use crate::engine::context::Context;
+use crate::engine::exec::Simple;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::exec::Simple;
 
 /// Parameters of `probe-does-nothing`: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ impl Rule for ProbeDoesNothing {
 
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        for container in probed(&template) {
+        for container in template.running() {
             for probe in Role::ALL.into_iter().filter_map(|role| Probe::of(&container, role)) {
                 let command = Simple::of(probe.action).filter(|_| probe.handler == "exec");
                 let Some(command) = command.filter(Simple::does_nothing) else { continue };

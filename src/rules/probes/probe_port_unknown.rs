@@ -38,13 +38,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Probe, Role, probed, undeclared_port};
+use super::probe::{Probe, Role, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::pod::Container;
 use crate::engine::rule::{Category, Meta, Rule};
-use crate::engine::text::quoted;
+use crate::engine::text::{listed, quoted};
 
 /// Parameters of `probe-port-unknown`: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ impl Rule for ProbePortUnknown {
 
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        for container in probed(&template) {
+        for container in template.running() {
             for probe in Role::ALL.into_iter().filter_map(|role| Probe::of(&container, role)) {
                 let Some(port) = undeclared_port(&container, probe.action) else { continue };
                 let consequence = match probe.role {
@@ -104,11 +104,8 @@ impl Rule for ProbePortUnknown {
 fn finding(container: &Container<'_>, asker: &str, below: &[&str], port: &str, consequence: &str) -> Finding {
     let declared: Vec<&str> =
         container.value["ports"].items().iter().filter_map(|declared| declared["name"].as_str()).collect();
-    let mut names: Vec<String> = declared.iter().take(MAX_SHOWN).map(|name| quoted(name)).collect();
-    if declared.len() > MAX_SHOWN {
-        names.push("…".to_owned());
-    }
-    let has = if names.is_empty() { "no port name".to_owned() } else { names.join(", ") };
+    let names = declared.iter().map(|name| quoted(name));
+    let has = if declared.is_empty() { "no port name".to_owned() } else { listed(names, MAX_SHOWN) };
     let message = format!(
         "container {}: its {asker} asks port {}, but it declares {has}: {consequence}",
         quoted(container.name()),
@@ -184,7 +181,7 @@ mod tests {
             (1..=6).map(|number| json!({"name": format!("p{number}"), "containerPort": number})).collect();
         let found =
             container::<ProbePortUnknown>(json!({"ports": ports, "livenessProbe": {"httpGet": {"port": "web"}}}));
-        assert!(found[0].message.contains("but it declares \"p1\", \"p2\", \"p3\", \"p4\", …: the kubelet"));
+        assert!(found[0].message.contains("but it declares \"p1\", \"p2\", \"p3\", \"p4\" and 2 more: the kubelet"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::missing_startup_probe::MissingStartupProbe;
-use super::probe::{Probe, Role, probed};
+use super::probe::{Probe, Role};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -79,16 +79,12 @@ impl Rule for ShortStartupBudget {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=3600).contains(&params.min_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 3600 seconds", params.min_seconds);
-        Err(InvalidParam { path: "minSeconds".to_owned(), message })
+        InvalidParam::unless_in("minSeconds", params.min_seconds, 1..=3600, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        for container in probed(&template) {
+        for container in template.running() {
             let Some(startup) = Probe::of(&container, Role::Startup) else { continue };
             let granted = startup.tolerance;
             let mut wanted = params.min_seconds;
@@ -123,8 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense, refused};
 
     fn started(mut startup: serde_json::Value) -> serde_json::Value {
         startup["tcpSocket"] = json!({"port": 80});
@@ -183,9 +178,8 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<ShortStartupBudget>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"minSeconds": 0})), "minSeconds");
-        assert_eq!(refused(json!({"minSeconds": 3601})), "minSeconds");
+        assert_eq!(refused::<ShortStartupBudget>(json!({"minSeconds": 0})), "minSeconds");
+        assert_eq!(refused::<ShortStartupBudget>(json!({"minSeconds": 3601})), "minSeconds");
     }
 
     #[test]

@@ -39,7 +39,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Probe, Role, probed};
+use super::probe::{Probe, Role};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -81,16 +81,12 @@ impl Rule for TightProbeTimeout {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=60).contains(&params.min_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 60 seconds", params.min_seconds);
-        Err(InvalidParam { path: "minSeconds".to_owned(), message })
+        InvalidParam::unless_in("minSeconds", params.min_seconds, 1..=60, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
-        for container in probed(&template) {
+        for container in template.running() {
             let probes: Vec<Probe<'_>> = Role::ALL.into_iter().filter_map(|role| Probe::of(&container, role)).collect();
             findings.extend(too_short(&container, &probes, params));
             findings.extend(probes.iter().filter_map(|probe| above_the_period(&container, probe)));
@@ -150,8 +146,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense, refused};
 
     #[test]
     fn d10_the_apis_default_of_1_s_is_short_set_or_not() {
@@ -209,9 +204,8 @@ mod tests {
         let judge = |seconds: i64| Judge { params: json!({"minSeconds": seconds}), ..Judge::default() };
         assert_eq!(judge(5).container::<TightProbeTimeout>(probe).len(), 1);
         assert_eq!(judge(1).container::<TightProbeTimeout>(json!({"startupProbe": {"tcpSocket": {"port": 80}}})), []);
-        let refused = |params| Entry::<TightProbeTimeout>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"minSeconds": 0})), "minSeconds");
-        assert_eq!(refused(json!({"minSeconds": 61})), "minSeconds");
+        assert_eq!(refused::<TightProbeTimeout>(json!({"minSeconds": 0})), "minSeconds");
+        assert_eq!(refused::<TightProbeTimeout>(json!({"minSeconds": 61})), "minSeconds");
     }
 
     #[test]

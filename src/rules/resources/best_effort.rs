@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::engine::facts::{Facts, Known, Reason};
-    use crate::rules::trial::{in_pod_spec, judge};
+    use crate::rules::testing::{Judge, in_pod_spec};
 
     fn found(spec: serde_json::Value) -> bool {
         !in_pod_spec::<BestEffort>(spec, json!({})).is_empty()
@@ -154,7 +154,7 @@ mod tests {
         let pod = json!({"spec": {"containers": [{"name": "app"}]}});
         let judged = |limit_range| {
             let facts = Facts { limit_range, ..Facts::unknown(Reason::NotAsked) };
-            let (findings, needs) = judge::<BestEffort>(("", "Pod"), &pod, json!({}), &facts);
+            let (findings, needs) = Judge { kind: "Pod", facts, ..Judge::default() }.judge::<BestEffort>(&pod);
             assert!(needs.limit_range);
             findings[0].cap
         };

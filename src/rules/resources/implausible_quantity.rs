@@ -74,15 +74,8 @@ impl Rule for ImplausibleQuantity {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        let range = |path: &str, number: i64, max: i64, unit: &str| {
-            if (1..=max).contains(&number) {
-                return Ok(());
-            }
-            let message = format!("{number} is out of range: 1 to {max} {unit}");
-            Err(InvalidParam { path: path.to_owned(), message })
-        };
-        range("minBytes", params.min_bytes, 1_048_576, "bytes")?;
-        range("implausibleCores", params.implausible_cores, 1_000_000, "cores")
+        InvalidParam::unless_in("minBytes", params.min_bytes, 1..=1_048_576, "bytes")?;
+        InvalidParam::unless_in("implausibleCores", params.implausible_cores, 1..=1_000_000, "cores")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -153,7 +146,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::{in_pod_spec, refused};
+    use crate::rules::testing::{in_pod_spec, refused};
 
     /// Checks a container with these resources.
     fn container(resources: serde_json::Value) -> Vec<Finding> {

@@ -80,11 +80,7 @@ impl Rule for InitDominates {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (100..=100_000).contains(&params.max_percent) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 100 to 100000 percent of the running pod", params.max_percent);
-        Err(InvalidParam { path: "maxPercent".to_owned(), message })
+        InvalidParam::unless_in("maxPercent", params.max_percent, 100..=100_000, "percent of the running pod")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -168,7 +164,7 @@ fn judge(resource: &str, running: i128, init: &Init<'_>, replicas: i64, params: 
         show(wasted)
     ));
     if replicas > 1 {
-        message.push_str(&format!(", {} in {replicas} replicas", show(wasted * i128::from(replicas))));
+        message.push_str(&format!(", {} in {replicas} replicas", show(wasted.saturating_mul(i128::from(replicas)))));
     }
     let percent = (effective * 100 + running - 1) / running;
     let finding = init.stanza.finding(InitDominates::META.id, &[list, resource], message);
@@ -183,8 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::facts::{Facts, Reason};
-    use crate::rules::trial::{in_pod_spec, judge, refused};
+    use crate::rules::testing::{Judge, in_pod_spec, refused};
 
     fn cpu(name: &str, cpu: &str) -> serde_json::Value {
         json!({"name": name, "resources": {"requests": {"cpu": cpu}}})
@@ -262,10 +257,16 @@ mod tests {
     fn the_loss_is_counted_over_all_replicas() {
         let spec = json!({"containers": [cpu("a", "1")], "initContainers": [cpu("i", "2")]});
         let object = json!({"spec": {"replicas": 3, "template": {"spec": spec}}});
-        let facts = Facts::unknown(Reason::NotAsked);
-        let (findings, _) = judge::<InitDominates>(("apps", "StatefulSet"), &object, json!({}), &facts);
+        let findings = Judge { kind: "StatefulSet", ..Judge::default() }.object::<InitDominates>(object);
         assert!(findings[0].message.ends_with("1 more than it runs with, 3 in 3 replicas"), "{}", findings[0].message);
         assert_eq!(findings[0].measure, Some(200));
+    }
+
+    #[test]
+    fn the_largest_numbers_are_judged_too() {
+        let spec = json!({"containers": [cpu("a", "1")], "initContainers": [cpu("i", "9223372036854775807")]});
+        let object = json!({"spec": {"replicas": i64::MAX, "template": {"spec": spec}}});
+        assert_eq!(Judge::default().object::<InitDominates>(object).len(), 1);
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::engine::facts::{Facts, Known, Reason};
-    use crate::rules::trial::{in_pod_spec, judge};
+    use crate::rules::testing::{Judge, in_pod_spec};
 
     fn named(spec: serde_json::Value, params: serde_json::Value) -> Vec<String> {
         let findings = in_pod_spec::<MissingMemoryLimit>(spec, params);
@@ -139,7 +139,7 @@ mod tests {
         let cap = |resources: serde_json::Value, limit_range| {
             let spec = json!({"spec": {"containers": [{"name": "app", "resources": resources}]}});
             let facts = Facts { limit_range, ..Facts::unknown(Reason::NotAsked) };
-            let (findings, needs) = judge::<MissingMemoryLimit>(("", "Pod"), &spec, json!({}), &facts);
+            let (findings, needs) = Judge { kind: "Pod", facts, ..Judge::default() }.judge::<MissingMemoryLimit>(&spec);
             assert!(needs.limit_range);
             findings[0].cap
         };

@@ -140,8 +140,7 @@ fn missing<'a>(template: Template<'a>, container: Container<'a>, params: &'a Par
 
 fn report(context: &Context<'_>, container: Container<'_>, missing: &[&str]) -> Finding {
     let mut message = format!(
-        "container {} requests no {}, so the scheduler counts none for it, and it is the first to starve or be evicted \
-         when its node runs short",
+        "container {} requests no {}: none is reserved, and it is the first to starve or be evicted on a full node",
         quoted(container.name()),
         missing.join(" and no ")
     );
@@ -172,26 +171,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::context::Declined;
-    use crate::engine::document::Value;
     use crate::engine::facts::{Facts, Known, Reason};
-    use crate::engine::kind::lookup;
-    use crate::engine::request::{Endpoint, Operation};
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::policy::Policy;
+    use crate::rules::testing::{Judge, refused};
 
     /// Checks a Deployment with this pod spec; also says whether the rule asks for LimitRanges.
     fn run(spec: serde_json::Value, params: serde_json::Value, limit_range: Known<()>) -> (Vec<Finding>, bool) {
-        let text = json!({"spec": {"template": {"spec": spec}}}).to_string();
-        let object = Value::parse(&text).unwrap();
         let facts = Facts { limit_range, ..Facts::unknown(Reason::NotAsked) };
-        let policy = Policy::of(&[("missing-requests", Action::Deny, false, params)]).unwrap();
-        let (params, declined) = (policy.params::<MissingRequests>(), Declined::default());
-        let kind = lookup("apps", "Deployment").unwrap();
-        let context = Context::new(Endpoint::Validate, Operation::Create, kind, &object, &facts, &policy, &declined);
-        let mut findings = Vec::new();
-        MissingRequests::check(&context, &params, &mut findings);
-        (findings, MissingRequests::needs(&context, &params).limit_range)
+        let object = json!({"spec": {"template": {"spec": spec}}});
+        let (findings, needs) = Judge { params, facts, ..Judge::default() }.judge::<MissingRequests>(&object);
+        (findings, needs.limit_range)
     }
 
     fn check(spec: serde_json::Value) -> Vec<Finding> {
@@ -212,11 +200,11 @@ mod tests {
         assert_eq!((findings[0].measure, findings[0].cap), (Some(2), None));
         assert_eq!(
             findings[0].message,
-            "container \"app\" requests no cpu and no memory, so the scheduler counts none for it, and it is the first \
-             to starve or be evicted when its node runs short"
+            "container \"app\" requests no cpu and no memory: none is reserved, and it is the first to starve or be \
+             evicted on a full node"
         );
         let findings = container(json!({"requests": {"cpu": "100m"}}));
-        assert!(findings[0].message.contains("requests no memory, so"));
+        assert!(findings[0].message.contains("requests no memory: none"));
         assert_eq!(findings[0].measure, Some(1));
         let mend = "resources:\n  requests:\n    memory: 128Mi  # an example: measure it";
         assert_eq!(findings[0].mend.as_deref(), Some(mend));
@@ -241,10 +229,10 @@ mod tests {
         assert_eq!(judged(Known::Absent), (None, None));
         let (cap, tail) = judged(Known::Known(()));
         assert_eq!(cap, Some(Action::Warn));
-        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it"));
+        assert_eq!(tail.as_deref(), Some("a LimitRange may supply it"));
         let (cap, tail) = judged(Known::Unknown(Reason::TimedOut));
         assert_eq!(cap, Some(Action::Warn));
-        assert_eq!(tail.as_deref(), Some("a LimitRange of the namespace may supply it (look-up timed out)"));
+        assert_eq!(tail.as_deref(), Some("a LimitRange may supply it (look-up timed out)"));
     }
 
     #[test]
@@ -259,7 +247,7 @@ mod tests {
         assert_eq!(check(spec(json!({"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}))), []);
         let findings = check(spec(json!({"requests": {"cpu": "1"}})));
         assert_eq!(findings.len(), 2);
-        assert!(findings.iter().all(|finding| finding.message.contains("requests no memory, so")));
+        assert!(findings.iter().all(|finding| finding.message.contains("requests no memory: none")));
     }
 
     #[test]
@@ -297,10 +285,9 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_refused() {
-        let refused = |params| Entry::<MissingRequests>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"resources": []})), "resources");
-        assert_eq!(refused(json!({"resources": ["cpu", "a b"]})), "resources[1]");
-        assert_eq!(refused(json!({"initContainers": "yes"})), "initContainers");
-        assert_eq!(refused(json!({"init": true})), "init");
+        assert_eq!(refused::<MissingRequests>(json!({"resources": []})), "resources");
+        assert_eq!(refused::<MissingRequests>(json!({"resources": ["cpu", "a b"]})), "resources[1]");
+        assert_eq!(refused::<MissingRequests>(json!({"initContainers": "yes"})), "initContainers");
+        assert_eq!(refused::<MissingRequests>(json!({"init": true})), "init");
     }
 }

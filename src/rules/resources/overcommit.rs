@@ -80,13 +80,9 @@ impl Rule for Overcommit {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        for (path, percent) in [("cpuPercent", params.cpu_percent), ("memoryPercent", params.memory_percent)] {
-            if !(100..=100_000).contains(&percent) {
-                let message = format!("{percent} is out of range: 100 to 100000 percent of the request");
-                return Err(InvalidParam { path: path.to_owned(), message });
-            }
-        }
-        Ok(())
+        let allowed = 100..=100_000;
+        InvalidParam::unless_in("cpuPercent", params.cpu_percent, allowed.clone(), "percent of the request")?;
+        InvalidParam::unless_in("memoryPercent", params.memory_percent, allowed, "percent of the request")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -154,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::trial::{in_pod_spec, refused};
+    use crate::rules::testing::{in_pod_spec, refused};
 
     fn container(resources: serde_json::Value) -> Vec<Finding> {
         in_pod_spec::<Overcommit>(json!({"containers": [{"name": "app", "resources": resources}]}), json!({}))

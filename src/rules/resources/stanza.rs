@@ -93,7 +93,7 @@ pub fn amount(resource: &str, milli: i128) -> String {
 /// What may supply defaults unseen in the template (TRAPS H02): a sentence's end for the message and a bound for the
 /// finding. Neither where the namespace has no LimitRange that sets container defaults.
 pub fn limit_range_bound(limit_range: &Known<()>) -> (String, Option<Action>) {
-    let says = "; a LimitRange of the namespace may supply it";
+    let says = "; a LimitRange may supply it";
     match limit_range {
         Known::Absent => (String::new(), None),
         Known::Known(()) => (says.to_owned(), Some(Action::Warn)),

@@ -67,7 +67,7 @@ use crate::engine::finding::{Action, Finding, Fix};
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
-use crate::rollout::{IntOrPercent, NoRoom, RollPlan, Rolling};
+use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, NoRoom, RollPlan, Rolling};
 
 /// The rule.
 pub struct DefaultRollingUpdate;
@@ -107,9 +107,6 @@ impl Params {
         self.tiers.iter().find(|tier| tier.up_to_replicas.is_none_or(|most| replicas <= i64::from(most)))
     }
 }
-
-const MAX_SURGE: &str = "maxSurge";
-const MAX_UNAVAILABLE: &str = "maxUnavailable";
 
 impl Rule for DefaultRollingUpdate {
     const META: Meta = Meta {
@@ -199,8 +196,11 @@ impl Rule for DefaultRollingUpdate {
             // Nobody is down and nothing is written: nothing to say.
             Some(_) if down == 0 => {}
             Some(reason) => {
-                // The reason comes first: what is too long for a warning is cut at its end.
-                let message = format!("maxUnavailable is {default} and is left as it is, because {reason}: {cost}");
+                // Short, for the reason comes last and a warning is cut at its end.
+                let (stays, down) = (rolling.now.max_unavailable, down);
+                let message = format!(
+                    "{down} of {replicas} may be down during every rollout: maxUnavailable stays {stays}, because {reason}"
+                );
                 let mut finding = Finding::new(Self::META.id, at, message);
                 finding.mend = Some(rolling.yaml(&[(MAX_UNAVAILABLE, IntOrPercent::Int(1))]));
                 finding.stopped_by_lookup = reason.is_lookup();

@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::ROLLING;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 
 /// The rule.
@@ -66,7 +67,7 @@ impl Rule for NoRollbackHistory {
         id: "no-rollback-history",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Deny,
         critical: Action::Deny,
         fixable: false,
@@ -77,11 +78,7 @@ impl Rule for NoRollbackHistory {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=100).contains(&params.min_revisions) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 100 revisions", params.min_revisions);
-        Err(InvalidParam { path: "minRevisions".to_owned(), message })
+        InvalidParam::unless_in("minRevisions", params.min_revisions, 1..=100, "revisions")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {

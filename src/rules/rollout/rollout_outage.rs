@@ -65,9 +65,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::ROLLING;
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
-use crate::rollout::{IntOrPercent, Resolved, Rolling};
+use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, Resolved, Rolling};
 
 /// The rule.
 pub struct RolloutOutage;
@@ -87,15 +88,12 @@ impl Default for Params {
     }
 }
 
-const MAX_SURGE: &str = "maxSurge";
-const MAX_UNAVAILABLE: &str = "maxUnavailable";
-
 impl Rule for RolloutOutage {
     const META: Meta = Meta {
         id: "rollout-outage",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["DaemonSet", "Deployment", "Rollout", "StatefulSet"],
+        kinds: ROLLING,
         baseline: Action::Deny,
         critical: Action::Deny,
         fixable: false,
@@ -106,13 +104,7 @@ impl Rule for RolloutOutage {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if params.max_unavailable_percent > 100 {
-            return Err(InvalidParam {
-                path: "maxUnavailablePercent".to_owned(),
-                message: format!("must be from 0 to 100, not {}", params.max_unavailable_percent),
-            });
-        }
-        Ok(())
+        InvalidParam::unless_in("maxUnavailablePercent", params.max_unavailable_percent, 0..=100, "percent")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {

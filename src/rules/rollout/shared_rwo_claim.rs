@@ -47,9 +47,12 @@
 //! A claim that is not there, and claims that are unknown, are not judged. Neither is the scaling of a workload that is
 //! unknown.
 
+use std::collections::BTreeMap;
+
 use crate::engine::context::Context;
 use crate::engine::facts::{Known, Needs};
 use crate::engine::finding::{Action, Finding};
+use crate::engine::neighbours::Claim;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
 
@@ -88,8 +91,9 @@ impl Rule for SharedRwoClaim {
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(replicas) = context.replicas().filter(|replicas| *replicas >= 2) else { return };
         let (Some(workload), Known::Known(claims)) = (context.workload(), &context.facts.claims) else { return };
+        let claims: BTreeMap<&str, &Claim> = claims.iter().map(|claim| (claim.name.as_str(), claim)).collect();
         for name in &workload.shared_claims {
-            let Some(claim) = claims.iter().find(|claim| claim.name == *name) else { continue };
+            let Some(claim) = claims.get(name.as_str()) else { continue };
             let Some(mode) = claim.exclusive() else { continue };
             let who = match mode {
                 "ReadWriteOncePod" => format!("one pod can use it, the other {} wait for ever", replicas - 1),

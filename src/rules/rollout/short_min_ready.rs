@@ -48,6 +48,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::ROLLING;
 use crate::engine::ownership::{Managed, Place, author_set};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::rollout::{UpdateType, progress_deadline};
@@ -77,7 +78,7 @@ impl Rule for ShortMinReady {
         id: "short-min-ready",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Off,
         critical: Action::Warn,
         fixable: true,
@@ -88,11 +89,7 @@ impl Rule for ShortMinReady {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=3600).contains(&params.min_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 3600 seconds", params.min_seconds);
-        Err(InvalidParam { path: "minSeconds".to_owned(), message })
+        InvalidParam::unless_in("minSeconds", params.min_seconds, 1..=3600, "seconds")
     }
 
     fn managed(_params: &Params) -> Vec<Managed> {

@@ -89,11 +89,7 @@ impl Rule for ShortProgressDeadline {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (0..=3600).contains(&params.margin_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 0 to 3600 seconds", params.margin_seconds);
-        Err(InvalidParam { path: "marginSeconds".to_owned(), message })
+        InvalidParam::unless_in("marginSeconds", params.margin_seconds, 0..=3600, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {

@@ -56,15 +56,17 @@
 //! Unknown ResourceQuotas count as none. A claim that is unknown or not there counts as one that a single node holds, and
 //! the finding then warns at most.
 
+use std::collections::BTreeMap;
+
 use crate::engine::context::Context;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
-use crate::engine::kind::Strategy;
-use crate::engine::neighbours::ports;
+use crate::engine::kind::{ROLLING, Strategy};
+use crate::engine::neighbours::{Claim, ports};
 use crate::engine::pod::Template;
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, Meta, Rule};
-use crate::rollout::{IntOrPercent, NoRoom, RollPlan, Rolling};
+use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, NoRoom, RollPlan, Rolling};
 use crate::rules::rollout::default_rolling_update::DefaultRollingUpdate;
 
 /// The rule.
@@ -75,15 +77,12 @@ pub struct StalledRollout;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Params {}
 
-const MAX_SURGE: &str = "maxSurge";
-const MAX_UNAVAILABLE: &str = "maxUnavailable";
-
 impl Rule for StalledRollout {
     const META: Meta = Meta {
         id: "stalled-rollout",
         category: Category::Rollout,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Deny,
         fixable: false,
@@ -186,10 +185,9 @@ fn no_place(
 /// on one node anyway.
 fn held_claim(context: &Context<'_>) -> Option<(String, bool)> {
     let workload = context.workload()?;
-    let known = |name: &String| match &context.facts.claims {
-        Known::Known(claims) => claims.iter().find(|claim| claim.name == *name),
-        _ => None,
-    };
+    let claims = context.facts.claims.known().into_iter().flatten();
+    let claims: BTreeMap<&str, &Claim> = claims.map(|claim| (claim.name.as_str(), claim)).collect();
+    let known = |name: &String| claims.get(name.as_str());
     let held = workload.shared_claims.iter().find(|name| known(name).is_some_and(|claim| claim.exclusive().is_some()));
     let unsure = || workload.shared_claims.iter().find(|name| known(name).is_none());
     held.map(|name| (name.clone(), true)).or_else(|| unsure().map(|name| (name.clone(), false)))

@@ -46,6 +46,7 @@ use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::facts::{Known, Needs};
 use crate::engine::finding::{Action, Finding};
+use crate::engine::kind::SCALED;
 use crate::engine::ownership::{applied, author_set};
 use crate::engine::request::Operation;
 use crate::engine::rule::{Category, Meta, Rule};
@@ -76,7 +77,7 @@ impl Rule for HpaFightsReplicas {
         id: "hpa-fights-replicas",
         category: Category::Scaling,
         since: "0.1",
-        kinds: &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Rollout"],
+        kinds: SCALED,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: false,

@@ -84,11 +84,7 @@ impl Rule for SingleReplica {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (2..=100).contains(&params.min_replicas) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 2 to 100 replicas", params.min_replicas);
-        Err(InvalidParam { path: "minReplicas".to_owned(), message })
+        InvalidParam::unless_in("minReplicas", params.min_replicas, 2..=100, "replicas")
     }
 
     fn needs(context: &Context<'_>, params: &Params) -> Needs {

@@ -39,7 +39,6 @@ use super::missing_pre_stop::MissingPreStop;
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
-use crate::engine::pod::Class;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
 
@@ -69,8 +68,7 @@ impl Rule for LifecycleTcpSocket {
     fn check(context: &Context<'_>, _params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
         // Plain init containers may have no hooks: the API server refuses them (TRAPS D05).
-        let hooked = template.containers().filter(|it| matches!(it.class, Class::Regular | Class::Sidecar));
-        for container in hooked {
+        for container in template.running() {
             for hook in ["postStart", "preStop"] {
                 let action = &container.value["lifecycle"][hook]["tcpSocket"];
                 if action.as_object().is_none() {

@@ -55,6 +55,7 @@ use crate::engine::context::Context;
 use crate::engine::document::{Value, object};
 use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::ROLLING;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::plan::{NoSleep, native_sleep};
 use crate::engine::pod::{Container, Template};
@@ -100,9 +101,7 @@ impl MissingPreStop {
     }
 
     fn looks_at(context: &Context<'_>, template: &Template<'_>, params: &Params) -> bool {
-        Self::META.kinds.contains(&context.kind.judged_as())
-            && template.restarts_always()
-            && (!context.kind.per_node || params.daemon_sets)
+        Self::META.is_for(context.kind) && template.restarts_always() && (!context.kind.per_node || params.daemon_sets)
     }
 
     fn misses(container: &Container<'_>, params: &Params) -> bool {
@@ -117,7 +116,7 @@ impl Rule for MissingPreStop {
         id: "missing-pre-stop",
         category: Category::Termination,
         since: "0.1",
-        kinds: &["Deployment", "StatefulSet", "DaemonSet", "Rollout"],
+        kinds: ROLLING,
         baseline: Action::Warn,
         critical: Action::Warn,
         fixable: true,
@@ -128,13 +127,7 @@ impl Rule for MissingPreStop {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=60).contains(&params.sleep_seconds) {
-            return Ok(());
-        }
-        Err(InvalidParam {
-            path: "sleepSeconds".to_owned(),
-            message: format!("{} is out of range: 1 to 60 seconds", params.sleep_seconds),
-        })
+        InvalidParam::unless_in("sleepSeconds", params.sleep_seconds, 1..=60, "seconds")
     }
 
     fn managed(_params: &Params) -> Vec<Managed> {

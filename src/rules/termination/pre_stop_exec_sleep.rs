@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::context::Context;
 use crate::engine::document::Value;
+use crate::engine::exec::Simple;
 use crate::engine::facts::Needs;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -47,7 +48,6 @@ use crate::engine::plan::native_sleep;
 use crate::engine::pod::Container;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::exec::Simple;
 
 /// Parameters of `pre-stop-exec-sleep`: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 //! ## What it does
 //!
 //! Finds preStop hooks of regular containers that surely take longer than `maxSeconds`: a `sleep` action, or an exec of
-//! exactly `sleep N`. Other hooks take a time that cannot be told. The grace period is not judged: a database may need
+//! nothing but a `sleep`. Other hooks take a time that cannot be told. The grace period is not judged: a database may need
 //! a long one.
 //!
 //! ## Why it matters
@@ -79,11 +79,7 @@ impl Rule for PreStopTooLong {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (1..=3600).contains(&params.max_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 1 to 3600 seconds", params.max_seconds);
-        Err(InvalidParam { path: "maxSeconds".to_owned(), message })
+        InvalidParam::unless_in("maxSeconds", params.max_seconds, 1..=3600, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
@@ -113,8 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, container, messages, passes_over_nonsense, refused};
 
     fn hook(action: serde_json::Value) -> serde_json::Value {
         json!({"lifecycle": {"preStop": action}})
@@ -146,9 +141,8 @@ mod tests {
     fn parameters_bound_it() {
         let strict = Judge { params: json!({"maxSeconds": 20}), ..Judge::default() };
         assert_eq!(strict.container::<PreStopTooLong>(hook(json!({"sleep": {"seconds": 30}}))).len(), 1);
-        let refused = |params| Entry::<PreStopTooLong>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"maxSeconds": 0})), "maxSeconds");
-        assert_eq!(refused(json!({"maxSeconds": 3601})), "maxSeconds");
+        assert_eq!(refused::<PreStopTooLong>(json!({"maxSeconds": 0})), "maxSeconds");
+        assert_eq!(refused::<PreStopTooLong>(json!({"maxSeconds": 3601})), "maxSeconds");
     }
 
     #[test]

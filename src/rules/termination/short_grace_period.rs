@@ -3,7 +3,7 @@
 //! ## What it does
 //!
 //! Adds the longest sleep of the preStop hooks and `drainSeconds`, and compares with `terminationGracePeriodSeconds`.
-//! A `sleep` action counts, and an exec of exactly `sleep N`; any other hook counts zero. A serving workload whose
+//! A `sleep` action counts, and an exec of nothing but a `sleep`; any other hook counts zero. A serving workload whose
 //! grace period is below `minSeconds` gets a warning, never a denial.
 //!
 //! ## Why it matters
@@ -52,6 +52,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::context::Context;
 use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding, Fix};
+use crate::engine::kind::LONG_RUNNING;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
@@ -82,7 +83,7 @@ impl Rule for ShortGracePeriod {
         id: "short-grace-period",
         category: Category::Termination,
         since: "0.1",
-        kinds: &["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Rollout"],
+        kinds: LONG_RUNNING,
         baseline: Action::Deny,
         critical: Action::Deny,
         fixable: true,
@@ -93,15 +94,8 @@ impl Rule for ShortGracePeriod {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        let range = |path: &str, seconds: i64, max: i64| {
-            if (0..=max).contains(&seconds) {
-                return Ok(());
-            }
-            let message = format!("{seconds} is out of range: 0 to {max} seconds");
-            Err(InvalidParam { path: path.to_owned(), message })
-        };
-        range("drainSeconds", params.drain_seconds, 600)?;
-        range("minSeconds", params.min_seconds, 3600)
+        InvalidParam::unless_in("drainSeconds", params.drain_seconds, 0..=600, "seconds")?;
+        InvalidParam::unless_in("minSeconds", params.min_seconds, 0..=3600, "seconds")
     }
 
     fn managed(_params: &Params) -> Vec<Managed> {
@@ -151,5 +145,38 @@ impl Rule for ShortGracePeriod {
             found.fix = Some(Fix::new(Self::META.id, writes, says));
         }
         findings.push(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::testing::{Judge, messages, refused};
+
+    #[test]
+    fn e02_a_sleep_by_exec_counts_in_whatever_unit() {
+        let hook = json!({"preStop": {"exec": {"command": ["/bin/sh", "-c", "exec sleep 2m"]}}});
+        let found = Judge::default().container::<ShortGracePeriod>(json!({"lifecycle": hook}));
+        assert_eq!(
+            messages(&found),
+            ["the preStop hook of container \"app\" takes 120 s and the application needs 5 s to drain, but \
+              terminationGracePeriodSeconds is 30: SIGKILL comes 95 s too early"]
+        );
+    }
+
+    #[test]
+    fn the_lowest_of_all_numbers_is_judged_too() {
+        let container = json!({"name": "app", "ports": [{"containerPort": 8080}]});
+        let spec = json!({"terminationGracePeriodSeconds": i64::MIN, "containers": [container]});
+        let found = Judge::default().pod::<ShortGracePeriod>(spec);
+        assert_eq!(found.iter().map(|finding| finding.measure).collect::<Vec<_>>(), [Some(i64::MAX)]);
+    }
+
+    #[test]
+    fn both_bounds_are_parameters() {
+        assert_eq!(refused::<ShortGracePeriod>(json!({"drainSeconds": 601})), "drainSeconds");
+        assert_eq!(refused::<ShortGracePeriod>(json!({"minSeconds": 3601})), "minSeconds");
     }
 }

@@ -47,10 +47,9 @@ use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::plan::preset_seconds;
-use crate::engine::pod::{Class, Container};
+use crate::engine::pod::Class;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::exec::Simple;
 
 /// Parameters of `sidecar-pre-stop`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,18 +79,16 @@ impl Rule for SidecarPreStop {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if (0..=3600).contains(&params.max_seconds) {
-            return Ok(());
-        }
-        let message = format!("{} is out of range: 0 to 3600 seconds", params.max_seconds);
-        Err(InvalidParam { path: "maxSeconds".to_owned(), message })
+        InvalidParam::unless_in("maxSeconds", params.max_seconds, 0..=3600, "seconds")
     }
 
     fn check(context: &Context<'_>, params: &Params, findings: &mut Vec<Finding>) {
         let Some(template) = context.template else { return };
         let grace = context.termination().planned_grace;
         for container in template.containers().filter(|container| container.class == Class::Sidecar) {
-            let Some(seconds) = sleeps(&container).filter(|seconds| *seconds > params.max_seconds) else { continue };
+            let Some(seconds) = preset_seconds(&container).filter(|seconds| *seconds > params.max_seconds) else {
+                continue;
+            };
             let consequence = if seconds > grace {
                 format!("it uses up the terminationGracePeriodSeconds of {grace} that all containers share")
             } else {
@@ -112,20 +109,12 @@ impl Rule for SidecarPreStop {
     }
 }
 
-/// Seconds that its preStop hook surely sleeps.
-fn sleeps(container: &Container<'_>) -> Option<i64> {
-    let hook = container.value.get("lifecycle").get("preStop");
-    let exec = Simple::of(hook.get("exec")).and_then(|command| command.sleeps());
-    exec.or_else(|| preset_seconds(container))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::rule::{AnyRule, Entry};
-    use crate::rules::testing::{Judge, messages, passes_over_nonsense};
+    use crate::rules::testing::{Judge, messages, passes_over_nonsense, refused};
 
     fn pod(hook: serde_json::Value, params: serde_json::Value) -> Vec<Finding> {
         let init = json!([{"name": "i"}, {"name": "proxy", "restartPolicy": "Always", "lifecycle": {"preStop": hook}}]);
@@ -171,9 +160,8 @@ mod tests {
     #[test]
     fn parameters_bound_it() {
         assert_eq!(pod(json!({"sleep": {"seconds": 5}}), json!({"maxSeconds": 5})), []);
-        let refused = |params| Entry::<SidecarPreStop>::new().parse_params(params).err().unwrap().path;
-        assert_eq!(refused(json!({"maxSeconds": -1})), "maxSeconds");
-        assert_eq!(refused(json!({"maxSeconds": 3601})), "maxSeconds");
+        assert_eq!(refused::<SidecarPreStop>(json!({"maxSeconds": -1})), "maxSeconds");
+        assert_eq!(refused::<SidecarPreStop>(json!({"maxSeconds": 3601})), "maxSeconds");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Available pods during a rollout, as the API server reports them.
 
-use crate::case::{Case, EXEMPT, Setup};
+use crate::case::{Case, Setup};
 use crate::kubectl::Kubectl;
 use crate::manifests::{config, p0_with_short_sleep, safe, set};
 use crate::process::Process;
@@ -11,13 +11,12 @@ pub fn a_rollout_of_ours_never_falls_below_its_replicas() {
     let setup = Setup { policy: p0_with_short_sleep(), ..Setup::default() };
     let case = Case::with("availability", &setup);
     let manifest = set(safe("web"), "/spec/replicas", REPLICAS);
-    let exempt = case.kubectl.in_namespace(EXEMPT);
 
     let count = case.count();
-    let lowest = lowest_available(&case, &exempt, &manifest);
+    let lowest = lowest_available(&case, &case.exempt, &manifest);
     assert!(lowest < REPLICAS, "the API server's defaults take pods away: lowest {lowest}");
     assert_eq!(count.moved(), [""; 0]);
-    exempt.ok(&["delete", "deployment", "web", "--wait=false"]);
+    case.exempt.ok(&["delete", "deployment", "web", "--wait=false"]);
 
     let lowest = lowest_available(&case, &case.kubectl, &manifest);
     assert_eq!(lowest, REPLICAS);

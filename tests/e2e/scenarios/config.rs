@@ -1,7 +1,8 @@
 //! The digest of what a workload reads.
 
 use crate::case::Case;
-use crate::manifests::{config, digest, list, safe, set};
+use crate::changes::{changed, changes};
+use crate::manifests::{IMAGE, NEXT_IMAGE, TOLD_OF_SAFE, config, digest, fixes_of_safe, image_patch, list, safe, set};
 
 pub fn config_and_workload_in_one_apply_carry_the_new_digest() {
     let case = Case::new("config");
@@ -47,12 +48,50 @@ pub fn a_config_change_alone_rolls_nothing() {
     let four = set(safe("web"), "/spec/replicas", 4);
     let output = case.kubectl.run_with(&["apply", "-f", "-"], &four);
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(output.stderr.contains("config"), "a warning that the config has changed: {output:?}");
+    assert_eq!(
+        output.told(),
+        [
+            "Warning: [config-checksum] config changed since last rollout (ConfigMap \"cfg\"): running pods may hold old \
+          values"
+        ]
+    );
     assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
     case.rolled_out("web");
     let now = case.kubectl.get("deployment/web");
-    assert_eq!(crate::changes::changes(&stored, &now), [crate::changes::changed("/spec/replicas", 2, 4)]);
+    assert_eq!(changes(&stored, &now), [changed("/spec/replicas", 2, 4)]);
     assert_eq!(now["metadata"]["generation"], 2);
     let after = case.replica_sets("web");
     assert_eq!((after.len(), &after[0].name), (1, &sets[0].name));
+}
+
+pub fn a_config_may_come_after_its_workload() {
+    let case = Case::new("config-later");
+    let count = case.count();
+    let output = case.kubectl.run_with(&["apply", "-f", "-"], &safe("web"));
+    assert_eq!(output.code, 0, "{output:?}");
+    let mut told = TOLD_OF_SAFE.map(str::to_owned);
+    told[0].push_str(" (not there yet: ConfigMap \"cfg\")");
+    assert_eq!(output.told(), told);
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
+    let stored = case.kubectl.get("deployment/web");
+    let absent = digest(&stored);
+    assert_eq!(case.changes(&safe("web"), "deployment/web"), fixes_of_safe(&absent));
+    assert_eq!(case.generation("deployment/web"), 1);
+
+    // The digest follows at the author's next change.
+    case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+    case.rolled_out("web");
+    assert_eq!(case.replica_sets("web").len(), 1);
+    let count = case.count();
+    case.kubectl.ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
+    let now = case.kubectl.get("deployment/web");
+    assert_eq!(
+        changes(&stored, &now),
+        [
+            changed("/spec/template/metadata/annotations/plimsoll.dev~1config-checksum", absent, digest(&now)),
+            changed("/spec/template/spec/containers/0/image", IMAGE, NEXT_IMAGE),
+        ]
+    );
+    assert_eq!(case.generation("deployment/web"), 2);
 }

@@ -96,14 +96,19 @@ pub fn a_budget_that_blocks_every_eviction_is_denied() {
     assert_eq!(denied.code, 1, "{denied:?}");
     assert!(denied.stderr.contains("minAvailable 100%"), "{denied:?}");
     assert!(denied.stderr.contains("blocks every voluntary eviction"), "{denied:?}");
-    assert_eq!(count.moved(), ["validate CREATE PodDisruptionBudget deny"]);
+    let denied = ["mutate CREATE PodDisruptionBudget allow", "validate CREATE PodDisruptionBudget deny"];
+    assert_eq!(count.moved(), denied);
 
     let good = set(budget, "/spec/minAvailable", "50%");
     case.kubectl.ok_with(&["apply", "-f", "-"], &good);
     assert_eq!(case.changes(&good, "poddisruptionbudget/web"), []);
     assert_eq!(
         count.moved(),
-        ["validate CREATE PodDisruptionBudget allow", "validate CREATE PodDisruptionBudget deny"]
+        [
+            "mutate CREATE PodDisruptionBudget allow",
+            "validate CREATE PodDisruptionBudget allow",
+            "validate CREATE PodDisruptionBudget deny",
+        ]
     );
 }
 
@@ -191,6 +196,25 @@ pub fn rollouts_are_judged() {
     case.kubectl.ok_with(&["create", "-f", "-"], &rollout);
     let created = ["mutate CREATE Rollout allow", "validate CREATE Rollout allow"];
     assert_eq!(count.moved(), created);
+    // The CRD keeps what it does not know, the sleep too. No defaults: the API server
+    // fills in nothing.
+    let value = digest(&case.kubectl.get("rollout/web"));
+    assert_eq!(
+        case.changes(&rollout, "rollout/web"),
+        [
+            added(
+                "/metadata/annotations/plimsoll.dev~1fixed",
+                "config-checksum,default-rolling-update,missing-pre-stop/app,missing-startup-probe/app"
+            ),
+            added("/spec/strategy/canary/maxUnavailable", 0),
+            added("/spec/template/metadata/annotations/plimsoll.dev~1config-checksum", value),
+            added("/spec/template/spec/containers/0/lifecycle", json!({"preStop": {"sleep": {"seconds": 10}}})),
+            added(
+                "/spec/template/spec/containers/0/startupProbe",
+                json!({"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 5, "failureThreshold": 24})
+            ),
+        ]
+    );
     case.kubectl.ok(&["label", "rollout", "web", "team=a"]);
     assert_eq!(count.moved(), created, "a label does not reach us");
     assert_eq!(case.generation("rollout/web"), 1);

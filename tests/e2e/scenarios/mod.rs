@@ -2,10 +2,12 @@
 
 mod apply;
 mod availability;
+mod baseline;
 mod capacity;
 mod chart;
 mod config;
 mod deletion;
+mod differential;
 mod failing;
 mod helm_release;
 mod kinds;
@@ -28,6 +30,10 @@ pub fn all() -> Vec<(&'static str, fn())> {
             asks_for_no_secrets_and_no_wildcards,
             refuses_values_that_contradict,
             the_service_account_may_read_what_the_server_needs_and_no_more;
+        baseline:
+            the_defaults_that_offline_tests_fill_in_are_the_api_servers,
+            client_side_apply_stores_all_and_changes_nothing_the_second_time,
+            server_side_apply_stores_all_and_changes_nothing_the_second_time;
         apply:
             an_unsafe_deployment_is_denied_with_all_its_findings,
             a_safe_deployment_is_completed_and_rolls_out_once,
@@ -41,6 +47,7 @@ pub fn all() -> Vec<(&'static str, fn())> {
             a_patched_image_rolls_out_with_the_fixes_it_had,
             a_patch_to_a_mutable_tag_is_denied,
             labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about,
+            labels_on_a_spec_of_850_kb_do_not_reach_us,
             restart_adds_nothing_of_ours,
             old_violations_only_warn_and_new_ones_are_denied;
         rollback:
@@ -54,11 +61,14 @@ pub fn all() -> Vec<(&'static str, fn())> {
             rollouts_are_judged;
         config:
             config_and_workload_in_one_apply_carry_the_new_digest,
-            a_config_change_alone_rolls_nothing;
+            a_config_change_alone_rolls_nothing,
+            a_config_may_come_after_its_workload;
         policy:
             a_changed_policy_is_followed_within_seconds,
             a_broken_policy_changes_nothing,
             break_glass_turns_denials_into_warnings;
+        differential:
+            the_api_server_and_the_engine_say_the_same;
         deletion:
             finalizers_can_be_removed_from_what_is_being_deleted;
         helm_release:

@@ -3,7 +3,11 @@
 use crate::case::{Case, Setup};
 use crate::changes::{Change, changed, changes};
 use crate::kubectl::Kubectl;
-use crate::manifests::{IMAGE, NEXT_IMAGE, config, image_patch, safe, unsafe_deployment};
+use crate::manifests::{IMAGE, NEXT_IMAGE, config, digest, fixes_of_safe, image_patch, large, safe, unsafe_deployment};
+
+/// What is told where the digest stays though the config has changed.
+const CONFIG_CHANGED: &str = "Warning: [config-checksum] config changed since last rollout (ConfigMap \"cfg\"): running \
+                              pods may hold old values";
 
 /// A completed Deployment `web`, rolled out.
 fn with_web(name: &str) -> Case {
@@ -24,6 +28,7 @@ pub fn replacing_with_the_same_manifest_changes_nothing() {
     let count = case.count();
     let output = case.kubectl.run_with(&["replace", "-f", "-"], &safe("web"));
     assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(output.told(), [CONFIG_CHANGED]);
     // With our fields put back the spec is the old one: nothing is left to validate.
     assert_eq!(count.moved(), ["mutate UPDATE Deployment allow"]);
     assert_eq!(changes(&stored, &case.kubectl.get("deployment/web")), []);
@@ -37,7 +42,8 @@ pub fn a_patched_image_rolls_out_with_the_fixes_it_had() {
     let case = with_web("patch");
     let stored = case.kubectl.get("deployment/web");
     let count = case.count();
-    case.kubectl.ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    let output = case.kubectl.run(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    assert_eq!((output.code, output.told()), (0, vec![]), "nothing new is fixed");
     assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
 
     case.rolled_out("web");
@@ -92,6 +98,40 @@ pub fn labels_and_annotations_do_not_reach_us_and_scale_is_only_asked_about() {
     assert_eq!(after["metadata"]["generation"], 3);
     let now = case.replica_sets("web");
     assert_eq!((now.len(), &now[0].name, now[0].replicas), (1, &sets[0].name, 3));
+}
+
+pub fn labels_on_a_spec_of_850_kb_do_not_reach_us() {
+    let case = Case::new("large");
+    case.kubectl.ok_with(&["create", "-f", "-"], &config("a"));
+    let manifest = large("web");
+    let size = manifest["spec"].to_string().len();
+    assert!((850_000..900_000).contains(&size), "{size} bytes");
+    let count = case.count();
+    case.kubectl.ok_with(&["create", "-f", "-"], &manifest);
+    assert_eq!(count.moved(), ["mutate CREATE Deployment allow", "validate CREATE Deployment allow"]);
+    let stored = case.kubectl.get("deployment/web");
+    assert_eq!(case.changes(&manifest, "deployment/web"), fixes_of_safe(&digest(&stored)));
+    case.rolled_out("web");
+
+    // The condition that compares the specs is evaluated within the API server's budget:
+    // beyond it, a webhook that fails closed would forbid even this.
+    let count = case.count();
+    case.kubectl.ok(&["label", "deployment", "web", "team=a"]);
+    case.kubectl.ok(&["annotate", "deployment", "web", "note=b"]);
+    assert_eq!(count.moved(), [""; 0]);
+    case.kubectl.ok(&["patch", "deployment", "web", "-p", &image_patch(NEXT_IMAGE)]);
+    assert_eq!(count.moved(), ["mutate UPDATE Deployment allow", "validate UPDATE Deployment allow"]);
+    assert_eq!(
+        changes(&stored, &case.kubectl.get("deployment/web")),
+        [
+            Change::Added("/metadata/annotations/note".to_owned(), "b".into()),
+            Change::Added("/metadata/labels/team".to_owned(), "a".into()),
+            changed("/spec/template/spec/containers/0/image", IMAGE, NEXT_IMAGE),
+        ]
+    );
+    assert_eq!(case.generation("deployment/web"), 3);
+    case.rolled_out("web");
+    assert_eq!(case.replica_sets("web").len(), 2);
 }
 
 pub fn restart_adds_nothing_of_ours() {

@@ -152,6 +152,35 @@ fn b06_a_second_round_changes_nothing() {
 }
 
 #[test]
+fn b06_what_the_api_server_completed_is_still_in_place() {
+    let mut object = yaml(B13);
+    let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+    container["ports"] = json!([{"name": "http", "containerPort": 8080}]);
+    container["livenessProbe"] = json!({
+        "httpGet": {"path": "/healthz", "port": "http", "scheme": "HTTP"},
+        "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
+    });
+    let world = World::p0();
+    let mut stored = world.mutated(&object);
+    let marker = "/metadata/annotations/plimsoll.dev~1fixed";
+    assert_eq!(stored.pointer(marker).unwrap(), "default-rolling-update,missing-startup-probe/c");
+    let probe = stored.pointer_mut("/spec/template/spec/containers/0/startupProbe").unwrap();
+    probe["successThreshold"] = 1.into();
+    // As another webhook's change brings it back, and as the next update does.
+    let again = world.create(&stored).mutate();
+    assert_eq!((again.patch, again.warnings), (None, vec![]));
+    let mut next = stored.clone();
+    next["spec"]["template"]["spec"]["containers"][0]["image"] = json!("reg.example/app:1.2.4");
+    let update = world.update(&stored, &next).mutate();
+    assert_eq!((update.patch, update.warnings), (None, vec![]));
+
+    // What somebody wrote into it is not what we would write: theirs from now on.
+    stored["spec"]["template"]["spec"]["containers"][0]["startupProbe"]["initialDelaySeconds"] = 7.into();
+    let theirs = world.mutated(&stored);
+    assert_eq!(theirs.pointer(marker).unwrap(), "default-rolling-update");
+}
+
+#[test]
 fn b07_a_container_that_came_later_is_no_denial() {
     let mut object = yaml(B01);
     let mesh = json!({"name": "mesh", "image": "reg.example/mesh:1",
@@ -242,6 +271,20 @@ fn b10_naming_some_other_controller_is_no_way_round() {
         "{}",
         answer.message
     );
+}
+
+#[test]
+fn b10_a_fix_that_is_never_written_excuses_nothing() {
+    let mut object = yaml(B13);
+    object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(30);
+    object["spec"]["template"]["spec"]["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 40}}});
+    let world = World::p0();
+    assert!(world.create(&object).validate().allowed, "our fix mends it");
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "any", "uid": "u", "controller": true}]);
+    assert_eq!(world.create(&object).mutate().patch, None);
+    let answer = world.create(&object).validate();
+    assert!(!answer.allowed && answer.message.contains("[short-grace-period]"), "{answer:?}");
 }
 
 #[test]

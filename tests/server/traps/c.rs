@@ -450,6 +450,24 @@ fn c15_the_key_is_the_containers_name_not_its_place() {
 }
 
 #[test]
+fn c15_one_violation_does_not_excuse_another_of_its_key() {
+    let world = World::p0().rule("lifecycle-tcp-socket", Action::Deny, false, json!({}));
+    let hooks = |hooks: Value| {
+        let mut object = safe();
+        container(&mut object).insert("lifecycle".to_owned(), hooks);
+        object
+    };
+    let socket = json!({"tcpSocket": {"port": 80}});
+    let old = hooks(json!({"preStop": socket}));
+    let mut labelled = old.clone();
+    labelled["metadata"]["labels"] = json!({"x": "y"});
+    assert!(world.update(&old, &labelled).validate().allowed);
+    let both = hooks(json!({"preStop": socket, "postStart": socket}));
+    assert!(world.update(&old, &both).validate().denied());
+    assert!(world.update(&both, &old).validate().allowed);
+}
+
+#[test]
 fn c15_a_worse_number_of_the_same_violation_is_new() {
     let world = World::p0().params("rollout-outage", json!({"maxUnavailablePercent": 50}));
     let at = |percent: &str| deployment(5, json!(0), json!(percent));

@@ -12,4 +12,5 @@ mod h;
 mod i;
 mod j;
 mod k;
+mod sizes;
 pub mod world;

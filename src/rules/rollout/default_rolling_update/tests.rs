@@ -176,14 +176,14 @@ fn c20_no_fix_in_a_namespace_with_a_quota_or_an_unknown_one() {
     assert_eq!(writes(&found), []);
     assert_eq!(
         found[0].message,
-        "maxUnavailable is the API default 25% and is left as it is, because ResourceQuota \"team\" limits pods, cpu or \
-         memory and may have no room for one pod more: 1 of 4 replicas may be down during every rollout"
+        "1 of 4 replicas may be down during every rollout: maxUnavailable stays 25%, because ResourceQuota \"team\" on \
+         pods, cpu or memory may have no room for an extra pod"
     );
     assert!(found[0].stopped_by_lookup);
 
     let found = check("apps", "Deployment", &spec, &Facts::unknown(Reason::Forbidden), &policy(json!({})));
     assert_eq!(writes(&found), []);
-    assert!(found[0].message.contains("(quotas of the namespace: look-up forbidden)"), "{}", found[0].message);
+    assert!(found[0].message.ends_with("(quotas: look-up forbidden)"), "{}", found[0].message);
     assert!(found[0].stopped_by_lookup);
     assert_eq!(found[0].cap, Some(Action::Warn));
 }

@@ -5,9 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::engine::context::Declined;
 use crate::engine::document::Value;
-use crate::engine::facts::{Facts, Quota, Reason};
+use crate::engine::facts::{Facts, Known, Quota, Reason};
 use crate::engine::kind;
-use crate::engine::neighbours::Claim;
 use crate::engine::request::{Endpoint, Operation};
 use crate::policy::Policy;
 

@@ -119,6 +119,10 @@ pub fn authored(entropy: &mut Entropy<'_>) -> Authored {
     let defaulted = entropy.chance(60);
     if defaulted {
         fill_in(named.kind, &mut object);
+    } else if object["metadata"].as_object().is_some() && named.kind != "Rollout" {
+        // What somebody applied is in the object: where defaults are not filled in, nobody applied anything.
+        object.remove(&["metadata", "managedFields"], 2);
+        object.remove(&["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"], 3);
     }
     Authored { named, object, defaulted, sound: wildness <= 52 }
 }

@@ -1,6 +1,6 @@
 //! What the command of an `exec` handler comes to, where that can be told: one program and its arguments.
 
-use crate::engine::document::Value;
+use super::document::Value;
 
 /// One program with its arguments, run directly or as all that a shell's script does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(sleeps(&["sleep", "10"]), Some(10));
         assert_eq!(sleeps(&["/bin/sleep", "10s"]), Some(10));
         assert_eq!(sleeps(&["/bin/sh", "-c", "sleep 15"]), Some(15));
+        assert_eq!(sleeps(&["bash", "-ec", " /bin/sleep  7 "]), Some(7));
         assert_eq!(sleeps(&["bash", "-ec", " exec /bin/sleep  7; "]), Some(7));
         assert_eq!(sleeps(&["sleep", "1.5"]), Some(2));
         assert_eq!(sleeps(&["sleep", ".5"]), Some(1));
