@@ -63,7 +63,7 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
         for finding in findings.iter().filter(|finding| finding.stopped_by_lookup) {
             verdict.warnings.push(warning(finding));
         }
-        renew(case, findings, proven)
+        stay_as_they_were(case, renew(case, findings, proven))
     };
     write(case, plan, &mut verdict);
     verdict
@@ -116,7 +116,10 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
             plan.writes.extend(old_values.of(&claim));
         }
     }
-    for fix in findings.into_iter().filter_map(|finding| finding.fix) {
+    let places = Places::of(case.object, case.kind, case.policy);
+    // What the marker could not tell again would count as the author's: a container without a name of its own.
+    let can_be_claimed = |fix: &Fix| Claims::can_hold(&fix.claim) && !places.claimed(&fix.claim).is_empty();
+    for fix in findings.into_iter().filter_map(|finding| finding.fix).filter(can_be_claimed) {
         claims.insert(&fix.claim);
         if !is_in_place(case, &fix) {
             plan.writes.extend(fix.writes.iter().cloned());
@@ -125,12 +128,38 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
     }
     // An entry for a value that is gone and is not written again says nothing.
     let written: HashSet<&[String]> = plan.writes.iter().map(|(path, _)| path.as_slice()).collect();
-    let places = Places::of(case.object, case.kind, case.policy);
     claims.retain(|claim| {
         let mut places = places.claimed(claim).into_iter();
         places.any(|place| !case.object.at(&place.path).is_null() || written.contains(place.path.as_slice()))
     });
     plan.claims = claims;
+    plan
+}
+
+/// Where nothing but newer values of ours would tell the template from the old one, the old values stay: what the author
+/// changed came to nothing, so no pod need restart (TRAPS B18), and a second round (B06) could not see the change.
+fn stay_as_they_were(case: &Case<'_>, mut plan: Plan) -> Plan {
+    let Some(old) = case.old else { return plan };
+    let places = Places::of(case.object, case.kind, case.policy);
+    let in_template = |claim: &str| places.claimed(claim).iter().any(|place| place.in_template);
+    let old_values = OldValues::new(case);
+    let held = case.held.iter().filter(|claim| in_template(claim) && plan.claims.contains(claim));
+    let held: Vec<_> = held.flat_map(|claim| old_values.of(claim)).collect();
+    let renews = |(path, value): &(Vec<String>, Value<'static>)| {
+        plan.writes.iter().any(|(written, new)| written == path && new != value)
+    };
+    if !held.iter().any(renews) {
+        return plan;
+    }
+    let mut outcome = case.object.clone();
+    for (path, value) in plan.writes.iter().chain(&held) {
+        outcome.set(path, value.clone());
+    }
+    if author::same_template(&outcome, old, case.kind) {
+        let stays = |fix: &Fix| fix.writes.iter().all(|(path, _)| held.iter().any(|(old, _)| old == path));
+        plan.fresh.retain(|fix| !stays(fix));
+        plan.writes.extend(held);
+    }
     plan
 }
 

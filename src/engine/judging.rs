@@ -33,34 +33,26 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
-    // Else naming some controller would turn every denial with a fix into a warning (TRAPS B10).
-    let fixable = may_write(case);
     let name = request.display_name();
 
-    let ours = OnceCell::new();
+    let judge = Judge { case, facts, namespace: &request.namespace, name: &name, fixable: may_write(case) };
+    let authors = OnceCell::new();
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
         let key = key(&finding);
         let known = old.get(&key).is_some_and(|before| {
-            let as_many = seen.entry(key).or_default();
+            let as_many = seen.entry(key.clone()).or_default();
             *as_many += 1;
             finding.measure <= before.worst && *as_many <= before.count
         });
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
-        let by_us = fixable || at_pods(case, finding.rule);
-        let mended =
-            by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
-        let said = said(case, finding.rule);
-        let mut action = finding.cap.map_or(said, |cap| said.min(cap));
-        let exception = excepted(case, (&request.namespace, &name), &mut finding, facts);
-        if exception.is_some() || (mended && at_pods(case, finding.rule)) {
-            action = action.min(Action::Audit);
-        }
-        if spared || mended || case.policy.enforcement == Enforcement::Warn {
+        let exception = judge.exception(&mut finding);
+        let mut action = judge.action(&finding, exception.is_some());
+        if spared {
             action = action.min(Action::Warn);
         }
-        // Whoever sent the object did not write what a fix of ours wrote, and cannot mend it (TRAPS I05).
-        if action == Action::Deny && fixable && is_at(&finding.pointer, ours.get_or_init(|| our_places(case, facts))) {
+        // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
+        if action == Action::Deny && !authors.get_or_init(|| judge.authors()).denies(&key, &finding.pointer) {
             action = Action::Warn;
         }
         if action == Action::Deny && breaks_glass {
@@ -79,40 +71,94 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     verdict
 }
 
-/// Pointers to all that our fixes wrote into the object.
-fn our_places(case: &Case<'_>, facts: &Facts) -> Vec<String> {
-    let (_, claims) = prove(case, facts);
-    let places = Places::of(case.object, case.kind, case.policy);
-    claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect()
-}
-
-/// Whether the pointer leads to one of these places, or below one.
-fn is_at(pointer: &str, places: &[String]) -> bool {
-    let below = |place: &String| pointer.strip_prefix(place.as_str());
-    places.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// What the policy says that findings of this rule do.
 fn said(case: &Case<'_>, rule: &str) -> Action {
     case.policy.setting(rule).map_or(Action::Off, |setting| setting.action)
 }
 
-/// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
-fn at_pods(case: &Case<'_>, rule: &str) -> bool {
-    case.policy.fix_at == FixAt::Pod && case.policy.setting(rule).is_some_and(Setting::fixes_pods)
+/// What a finding does by itself, whatever the old object had.
+struct Judge<'j> {
+    case: &'j Case<'j>,
+    facts: &'j Facts,
+    namespace: &'j str,
+    name: &'j str,
+    /// Whether `/mutate` writes to the object. Else naming some controller would turn every denial with a fix into a
+    /// warning (TRAPS B10).
+    fixable: bool,
 }
 
-/// The exception that bears this finding; one that expired is told in the finding and bears nothing.
-fn excepted(case: &Case<'_>, (namespace, name): (&str, &str), finding: &mut Finding, facts: &Facts) -> Option<String> {
-    let (today, kind) = (facts.today.unwrap_or(NaiveDate::MIN), case.kind.kind);
-    if let Some(exception) = case.policy.exception(finding.rule, namespace, kind, name, today) {
-        return Some(exception.name.clone());
+impl Judge<'_> {
+    fn action(&self, finding: &Finding, excepted: bool) -> Action {
+        let case = self.case;
+        let by_us = self.fixable || self.at_pods(finding.rule);
+        let mended =
+            by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
+        let said = said(case, finding.rule);
+        let mut action = finding.cap.map_or(said, |cap| said.min(cap));
+        if excepted || (mended && self.at_pods(finding.rule)) {
+            action = action.min(Action::Audit);
+        }
+        if mended || case.policy.enforcement == Enforcement::Warn {
+            action = action.min(Action::Warn);
+        }
+        action
     }
-    if let Some(expired) = case.policy.expired_exception(finding.rule, namespace, kind, name, today) {
-        let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
-        finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+
+    /// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.
+    fn at_pods(&self, rule: &str) -> bool {
+        let policy = self.case.policy;
+        policy.fix_at == FixAt::Pod && policy.setting(rule).is_some_and(Setting::fixes_pods)
     }
-    None
+
+    /// The exception that bears this finding; one that expired is told in the finding and bears nothing.
+    fn exception(&self, finding: &mut Finding) -> Option<String> {
+        let (today, kind) = (self.facts.today.unwrap_or(NaiveDate::MIN), self.case.kind.kind);
+        let (policy, namespace, name) = (self.case.policy, self.namespace, self.name);
+        if let Some(exception) = policy.exception(finding.rule, namespace, kind, name, today) {
+            return Some(exception.name.clone());
+        }
+        if let Some(expired) = policy.expired_exception(finding.rule, namespace, kind, name, today) {
+            let (name, owner) = (quoted(&expired.name), quoted(&expired.owner));
+            finding.message.push_str(&format!("; the exception {name} of {owner} expired on {}", expired.expires));
+        }
+        None
+    }
+
+    /// What is denied of the object without what our fixes wrote into it.
+    fn authors(&self) -> Authors {
+        let (_, claims) = prove(self.case, self.facts);
+        let places = Places::of(self.case.object, self.case.kind, self.case.policy);
+        let mut authors = Authors {
+            denials: BTreeMap::new(),
+            ours: claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect(),
+        };
+        for mut finding in self.case.findings(&self.case.author(&claims), self.facts) {
+            let excepted = self.exception(&mut finding).is_some();
+            if self.action(&finding, excepted) == Action::Deny {
+                authors.denials.entry(key(&finding)).or_default().push(finding.pointer);
+            }
+        }
+        authors
+    }
+}
+
+/// What would be denied had our fixes written nothing.
+struct Authors {
+    /// Pointers by key.
+    denials: BTreeMap<Key, Vec<String>>,
+    /// Pointers to all that our fixes wrote.
+    ours: Vec<String>,
+}
+
+impl Authors {
+    fn denies(&self, key: &Key, pointer: &str) -> bool {
+        let below = |place: &String| {
+            pointer.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let denied = self.denials.get(key);
+        // A value of ours may repeat what the author's own one is denied for: a startup probe that mirrors a liveness.
+        denied.is_some_and(|pointers| pointers.iter().any(|known| known == pointer) || !self.ours.iter().any(below))
+    }
 }
 
 /// The ratchet's key: the rule, and the container's name or the place without indices.

@@ -30,6 +30,11 @@ impl Claims {
         Claims(entries.filter(|entry| !entry.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect())
     }
 
+    /// Whether this entry reads back as it was written.
+    pub fn can_hold(claim: &str) -> bool {
+        !claim.is_empty() && !claim.contains(',') && claim.trim() == claim
+    }
+
     /// Adds an entry.
     pub fn insert(&mut self, claim: &str) {
         self.0.insert(claim.to_owned());

@@ -104,8 +104,13 @@ impl Rule for ConfigSubpath {
 fn judge<'a>(context: &Context<'_>, template: Template<'a>) -> Vec<Object<'a>> {
     let params = context.policy.params::<ConfigChecksum>();
     let annotations = template.metadata().get("annotations");
-    let charts = annotations.members().any(|(key, value)| key.starts_with(CHART_CHECKSUM) && value.as_str().is_some());
-    let ours = annotations.get(&params.annotation).as_str().is_some();
+    let written = |key: &str| key == params.annotation && context.is_ours(ConfigChecksum::META.id, key);
+    let charts = annotations
+        .members()
+        .any(|(key, value)| key.starts_with(CHART_CHECKSUM) && value.as_str().is_some() && !written(key));
+    // What the policy's own fix will bring is as good as there.
+    let ours = annotations.get(&params.annotation).as_str().is_some()
+        || (context.fixes(ConfigChecksum::META.id) && ConfigChecksum::META.kinds.contains(&context.kind.judged_as()));
     let rolls = |object: &Object<'_>| {
         charts
             || (ours && (params.secrets || object.reference.source == Source::ConfigMap))

@@ -108,7 +108,10 @@ impl Case {
         let before = if entropy.chance(25) { &all[entropy.below(all.len())] } else { self.policy };
         let kind = self.named.kind;
         let fixed = Case { policy: before, world: self.world.clone(), ..self.plain() }.mutated();
-        let old = if entropy.chance(85) { fixed } else { authored.object.clone() };
+        let mut old = if entropy.chance(85) { fixed } else { authored.object.clone() };
+        if authored.defaulted {
+            defaults::fill_in(kind, &mut old);
+        }
         let puts = entropy.chance(45);
         let mut object = if puts { authored.object.clone() } else { old.clone() };
         let kept = edits::edit(&mut object, kind, entropy);
@@ -120,7 +123,6 @@ impl Case {
         if authored.defaulted {
             defaults::fill_in(kind, &mut object);
         }
-        let mut old = old;
         if old["metadata"].as_object().is_some() {
             json::put(&mut old, "metadata.uid", json::text("0c1f"));
         }

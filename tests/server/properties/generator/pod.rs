@@ -123,8 +123,8 @@ fn placement(spec: &mut Json, entropy: &mut Entropy<'_>) {
     }
 }
 
-/// Names of containers; the last two are no names at all, and the first may come twice.
-pub const NAMES: &[&str] = &["app", "web", "sidecar", "log", "app", "", "a/b"];
+/// Names of containers; the last ones are no names at all, and the first may come twice.
+pub const NAMES: &[&str] = &["app", "web", "sidecar", "log", "app", "", "a/b", "a,b", " x "];
 
 fn named(entropy: &mut Entropy<'_>, index: usize) -> Json {
     let mut container = map();
