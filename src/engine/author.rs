@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use super::document::Value;
+use super::document::{Object, Value};
 use super::kind::Kind;
 use super::marker::{Claims, OWN_PREFIX};
 use super::ownership::{Managed, Place};
@@ -23,6 +23,13 @@ pub struct Claimed {
     pub default: Value<'static>,
     /// Whether it is part of the pod template.
     pub in_template: bool,
+}
+
+impl Claimed {
+    /// Members from the root to what holds the value.
+    pub fn parent(&self) -> &[String] {
+        self.path.split_last().map_or(&[], |(_, parent)| parent)
+    }
 }
 
 /// What marker entries stand for in one object.
@@ -127,13 +134,19 @@ pub fn without<'o, 'a>(
     let places = Places::of(object, kind, policy);
     for claim in claims {
         for place in places.claimed(claim.as_ref()) {
-            if object.at(&place.path).is_null() {
-                continue;
-            }
+            let absent = object.at(&place.path).is_null();
             if place.default.is_null() {
-                // The parent that our fix may have made goes with it, its own parent stays.
-                author.to_mut().remove(&place.path, place.path.len().saturating_sub(2));
-            } else {
+                // In a template our fix may have made the parent, which goes with it, and so does one that the author left
+                // empty: both say nothing. Elsewhere the parent is the author's choice of a procedure: `canary: {}`.
+                let hollow =
+                    || place.in_template && object.at(place.parent()).as_object().is_some_and(Object::is_empty);
+                if absent && !hollow() {
+                    continue;
+                }
+                let kept = place.path.len().saturating_sub(if place.in_template { 2 } else { 1 });
+                author.to_mut().remove(&place.path, kept);
+            } else if !absent || place.in_template && !object.at(place.parent()).is_null() {
+                // Absent in a template says the same as the default: nothing there is another procedure.
                 author.to_mut().set(&place.path, place.default);
             }
         }

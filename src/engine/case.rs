@@ -71,9 +71,9 @@ impl<'r> Case<'r> {
             let implied = author::implied(old, kind, policy);
             let mut held = Claims::of(old);
             held.extend(implied.clone());
-            let old_author = author::without(old, kind, policy, held.iter());
             let places = (Places::of(old, kind, policy), Places::of(object, kind, policy));
             held.retain(|claim| implied.contains(claim) || still_ours(kind, &places, old, object, claim));
+            let old_author = author::without(old, kind, policy, held.iter());
             let new_author = author::without(object, kind, policy, held.iter());
             case.template_changed = !author::same_template(&old_author, &new_author, kind);
             case.held.extend(held);
@@ -231,15 +231,14 @@ fn still_ours(kind: &Kind, places: &(Places<'_>, Places<'_>), old: &Value<'_>, n
         })
 }
 
-/// Whether a value that is absent was only left out. Where the API server fills in a default, or what the value
-/// belongs to is gone, the author chose another procedure: `Recreate`, blue-green, a `workloadRef` (TRAPS C06).
+/// Whether a value that is absent was only left out. Outside the template, where the API server fills in a default or
+/// what the value belongs to is gone, the author chose another procedure: `Recreate`, blue-green, a `workloadRef`
+/// (TRAPS C06).
 fn dropped(kind: &Kind, new: &Value<'_>, place: &author::Claimed) -> bool {
-    let parent: &[String] = place.path.split_last().map_or(&[], |(_, parent)| parent);
-    place.default.is_null()
-        && match kind.template.filter(|_| place.in_template) {
-            Some(template) => new.at(template).as_object().is_some(),
-            None => new.at(parent).as_object().is_some(),
-        }
+    match kind.template.filter(|_| place.in_template) {
+        Some(template) => new.at(template).as_object().is_some(),
+        None => place.default.is_null() && new.at(place.parent()).as_object().is_some(),
+    }
 }
 
 /// Rules that an author declines and that we do not know, the most that are kept.

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 
-use super::author::Places;
+use super::author::{self, Places};
 use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
 use super::fixing::{may_write, prove, warning};
-use super::kind::Kind;
+use super::marker::Claims;
 use super::message;
 use super::pointer::{pointer, without_indices};
 use super::request::Request;
@@ -30,7 +30,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     // Only what is found again can be old: by rules that found something.
     let again = |rule: &str| findings.iter().any(|finding| finding.rule == rule);
     let old = case.old.map(|old| violations(&case.findings_of(again, old, facts))).unwrap_or_default();
-    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case.kind, old, case.object));
+    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case, old));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
     let name = request.display_name();
@@ -39,21 +39,20 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     let authors = OnceCell::new();
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for mut finding in findings {
-        let key = key(&finding);
-        let known = old.get(&key).is_some_and(|before| {
-            let as_many = seen.entry(key.clone()).or_default();
-            *as_many += 1;
-            finding.measure <= before.worst && *as_many <= before.count
-        });
-        let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
         let exception = judge.exception(&mut finding);
         let mut action = judge.action(&finding, exception.is_some());
-        if spared {
-            action = action.min(Action::Warn);
-        }
+        let key = key(&finding);
         // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
-        if action == Action::Deny && !authors.get_or_init(|| judge.authors()).denies(&key, &finding.pointer) {
-            action = Action::Warn;
+        let authors = action != Action::Deny || authors.get_or_init(|| judge.authors()).denies(&key, &finding.pointer);
+        let known = authors
+            && old.get(&key).is_some_and(|before| {
+                let as_many = seen.entry(key).or_default();
+                *as_many += 1;
+                finding.measure <= before.worst && *as_many <= before.count
+            });
+        let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
+        if spared || !authors {
+            action = action.min(Action::Warn);
         }
         if action == Action::Deny && breaks_glass {
             verdict.overridden = true;
@@ -127,37 +126,44 @@ impl Judge<'_> {
     /// What is denied of the object without what our fixes wrote into it.
     fn authors(&self) -> Authors {
         let (_, claims) = prove(self.case, self.facts);
+        if claims == Claims::default() {
+            return Authors::All;
+        }
         let places = Places::of(self.case.object, self.case.kind, self.case.policy);
-        let mut authors = Authors {
-            denials: BTreeMap::new(),
-            ours: claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect(),
-        };
+        let ours = claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect();
+        let mut denials: BTreeMap<Key, Vec<String>> = BTreeMap::new();
         for mut finding in self.case.findings(&self.case.author(&claims), self.facts) {
             let excepted = self.exception(&mut finding).is_some();
             if self.action(&finding, excepted) == Action::Deny {
-                authors.denials.entry(key(&finding)).or_default().push(finding.pointer);
+                denials.entry(key(&finding)).or_default().push(finding.pointer);
             }
         }
-        authors
+        Authors::Some { denials, ours }
     }
 }
 
 /// What would be denied had our fixes written nothing.
-struct Authors {
-    /// Pointers by key.
-    denials: BTreeMap<Key, Vec<String>>,
-    /// Pointers to all that our fixes wrote.
-    ours: Vec<String>,
+enum Authors {
+    /// They wrote nothing.
+    All,
+    /// They did.
+    Some {
+        /// Pointers by key.
+        denials: BTreeMap<Key, Vec<String>>,
+        /// Pointers to all that our fixes wrote.
+        ours: Vec<String>,
+    },
 }
 
 impl Authors {
     fn denies(&self, key: &Key, pointer: &str) -> bool {
+        let Authors::Some { denials, ours } = self else { return true };
         let below = |place: &String| {
             pointer.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let denied = self.denials.get(key);
+        let denied = denials.get(key);
         // A value of ours may repeat what the author's own one is denied for: a startup probe that mirrors a liveness.
-        denied.is_some_and(|pointers| pointers.iter().any(|known| known == pointer) || !self.ours.iter().any(below))
+        denied.is_some_and(|pointers| pointers.iter().any(|known| known == pointer) || !ours.iter().any(below))
     }
 }
 
@@ -190,16 +196,22 @@ fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
     violations
 }
 
-/// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15).
-fn only_scales_down_or_pauses(kind: &Kind, old: &Value<'_>, new: &Value<'_>) -> bool {
-    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(kind.absent_replicas);
+/// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15), whatever our fixes
+/// renewed or brought back with it.
+fn only_scales_down_or_pauses(case: &Case<'_>, old: &Value<'_>) -> bool {
+    let new = case.object;
+    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(case.kind.absent_replicas);
     let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
-    let rest = |object: &Value<'_>| {
-        let mut spec = object["spec"].to_static();
-        spec.remove(&["replicas"], 0);
-        spec.remove(&["paused"], 0);
-        spec
-    };
     let (fewer, pauses) = (count(new) < count(old), paused(new) && !paused(old));
-    (fewer || pauses) && count(new) <= count(old) && (pauses || paused(new) == paused(old)) && rest(old) == rest(new)
+    if !(fewer || pauses) || count(new) > count(old) || !(pauses || paused(new) == paused(old)) {
+        return false;
+    }
+    let by_template = case.kind.template == Some(&["spec", "template"]);
+    let bare = |object| author::without(object, case.kind, case.policy, case.held.iter());
+    let (old, new) = (bare(old), bare(new));
+    let holds = |a: &Value<'_>, b: &Value<'_>| {
+        let besides = |name: &str| !matches!(name, "replicas" | "paused") && !(by_template && name == "template");
+        a["spec"].members().filter(|(name, _)| besides(name)).all(|(name, value)| b["spec"].get(name) == value)
+    };
+    !(by_template && case.template_changed) && holds(&old, &new) && holds(&new, &old)
 }

@@ -80,7 +80,7 @@ pub fn amount(resource: &str, milli: i128) -> String {
     if resource == "cpu" {
         return if milli % 1000 == 0 { (milli / 1000).to_string() } else { format!("{milli}m") };
     }
-    let (mut number, mut unit) = ((milli + 999) / 1000, "");
+    let (mut number, mut unit) = (milli / 1000 + i128::from(milli % 1000 > 0), "");
     for larger in ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"] {
         if number == 0 || number % 1024 != 0 {
             break;
@@ -104,6 +104,11 @@ pub fn limit_range_bound(limit_range: &Known<()>) -> (String, Option<Action>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a23_the_largest_amount_overflows_nothing() {
+        assert_eq!(amount("memory", i128::MAX), "170141183460469231731687303715884106");
+    }
 
     #[test]
     fn amounts_read_as_a_manifest_spells_them() {

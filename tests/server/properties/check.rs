@@ -68,7 +68,7 @@ pub fn check(case: &Case) -> Result<bool, String> {
     nothing_lost(case, &mutate, &result)?;
     converges(case, &mutate, &result)?;
     same_denials(case, &mutate, &validate, &result)?;
-    template_stays(case, &result)?;
+    template_stays(case, &mutate, &result)?;
     order_is_nothing(case, &mutate, &validate)?;
     Ok(mutate.patch.is_some())
 }
@@ -172,6 +172,24 @@ fn converges(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> 
     Ok(())
 }
 
+/// Whether a value that the old object's marker claims may have come back without being a fix of this review.
+fn restores(case: &Case, mutate: &Verdict) -> bool {
+    let old = case.old.as_deref().and_then(|old| Value::parse(old).ok()).unwrap_or(Value::Null);
+    let marker = old.at(&["metadata", "annotations", "plimsoll.dev/fixed"]).as_str().unwrap_or_default();
+    marker.split(',').any(|claim| mutate.fixes.iter().all(|fix| fix.claim != claim))
+}
+
+/// Whether the object came with a marker that claimed too much, which `/validate` alone would have believed.
+fn unmasks(case: &Case, result: &str) -> bool {
+    let marker = |object: &str| {
+        let object = Value::parse(object).map(|object| object.to_static()).unwrap_or(Value::Null);
+        let marker =
+            object.at(&["metadata", "annotations", "plimsoll.dev/fixed"]).as_str().unwrap_or_default().to_owned();
+        marker.split(',').map(|claim| claim.trim().to_owned()).collect::<BTreeSet<_>>()
+    };
+    !marker(&case.object).is_subset(&marker(result))
+}
+
 /// Point 5: fixes neither cause nor hide a denial. One may go where an UPDATE dropped a value of ours and it came back:
 /// that is no fix, and mends what dropping it broke.
 fn same_denials(case: &Case, mutate: &Verdict, validate: &Verdict, result: &str) -> Result<(), String> {
@@ -182,10 +200,11 @@ fn same_denials(case: &Case, mutate: &Verdict, validate: &Verdict, result: &str)
     if after.rollback != validate.rollback {
         return Ok(());
     }
-    let restores = case.old.is_some() && mutate.patch.is_some() && mutate.fixes.is_empty();
+    let restores = mutate.patch.is_some() && restores(case, mutate);
     let (before, after) = (denials(validate), denials(&after));
     let hidden: Vec<_> = before.difference(&after).filter(|_| !restores).collect();
-    let caused: Vec<_> = after.difference(&before).collect();
+    let unmasked = unmasks(case, result);
+    let caused: Vec<_> = after.difference(&before).filter(|_| !unmasked).collect();
     if hidden.is_empty() && caused.is_empty() {
         return Ok(());
     }
@@ -200,8 +219,8 @@ fn denials(verdict: &Verdict) -> BTreeSet<(&'static str, String, Option<String>)
 }
 
 /// Point 7: where the author left the template alone, it stays as it is.
-fn template_stays(case: &Case, result: &str) -> Result<(), String> {
-    let Some(old) = &case.old else { return Ok(()) };
+fn template_stays(case: &Case, mutate: &Verdict, result: &str) -> Result<(), String> {
+    let Some(old) = case.old.as_ref().filter(|_| !mutate.out_of_scope && case.keeps_templates()) else { return Ok(()) };
     let (old, object, result) = (read(old)?, read(&case.object)?, read(result)?);
     let of = |object| template(object, case.named.kind);
     // A label or another template annotation of ours at the object itself is not the pod template of a Pod.

@@ -133,8 +133,7 @@ impl Case {
         if entropy.chance(50) {
             self.world = self.world.with_other_config();
         }
-        self.template_kept =
-            kept && !damaged && self.keeps_templates() && same_places(&before.policy, &self.policy.policy);
+        self.template_kept = kept && !damaged && same_places(&before.policy, &self.policy.policy);
         self.old = Some(old.to_string());
         self.object = object.to_string();
     }
@@ -167,7 +166,7 @@ impl Case {
     }
 
     /// Whether nothing in the policy renews a value in a template that its author left alone.
-    fn keeps_templates(&self) -> bool {
+    pub fn keeps_templates(&self) -> bool {
         let policy = &self.policy.policy;
         [None, Some("critical"), Some("strict")].into_iter().all(|profile| {
             let params = policy.resolve(profile, None).params::<ConfigChecksum>();
