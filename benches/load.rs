@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench load` starts both as processes of their own, sends the same reviews to them in turn over one
 //! kept-alive connection each, and prints processor time per review and the ratio. Only the ratio means something from
-//! one machine to the next.
+//! one machine to the next. A word after `--` chooses the rows that have it: `cargo bench --bench load -- CREATE`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -198,9 +198,10 @@ fn compare() -> Result<(), Failure> {
         ("UPDATE with managedFields to /mutate", "/mutate", update(65_000)),
         ("UPDATE with managedFields to /validate", "/validate", update(65_000)),
     ];
+    let chosen = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let (mut null, mut real) = (Server::start("null")?, Server::start("plimsoll")?);
     println!("processor time per review, median of {TURNS} turns of {REVIEWS} reviews");
-    for (name, path, body) in cases {
+    for (name, path, body) in cases.into_iter().filter(|(name, ..)| name.contains(&chosen)) {
         let (mut nulls, mut reals, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TURNS {
             let (a, b) = (null.turn(path, &body)?, real.turn(path, &body)?);

@@ -290,6 +290,9 @@ impl Needs {
         self.workloads |= other.workloads;
         self.claims |= other.claims;
         for (mine, others) in [(&mut self.digests, other.digests), (&mut self.configs, other.configs)] {
+            if others.is_empty() {
+                continue;
+            }
             let mut known: HashSet<Reference> = mine.iter().cloned().collect();
             mine.extend(others.into_iter().filter(|reference| known.insert(reference.clone())));
         }

@@ -54,7 +54,9 @@ impl Received {
     /// There is not as much left.
     pub fn make_room(&mut self, memory: &Arc<Semaphore>) -> Result<(), BodyError> {
         // Every value but the first follows one of these; those within strings are counted for good measure.
-        let values = self.bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        let begins = |byte: &u8| u8::from(*byte == b',') + u8::from(*byte | 0x20 == b'{');
+        // Sums that stay within a byte are made many at a time.
+        let values: usize = self.bytes.chunks(255).map(|chunk| usize::from(chunk.iter().map(begins).sum::<u8>())).sum();
         let wanted = u32::try_from((values * DECODED).div_ceil(UNIT)).unwrap_or(u32::MAX);
         let more = memory.clone().try_acquire_many_owned(wanted).map_err(|_full| BodyError::NoMemory)?;
         match &mut self.memory {

@@ -28,7 +28,14 @@ struct Queue {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
     writing: bool,
+    /// Whether the writer waits for the next line, and not for a few of them.
+    idle: bool,
+    /// How many wait for the end of the queue.
+    flushing: usize,
 }
+
+/// How long the writer lets lines gather after it wrote some: waking it costs a review more than its line does.
+const GATHER: Duration = Duration::from_millis(5);
 
 impl Lines {
     /// A queue of at most `capacity` bytes, written to `output` by a thread of its own. Lines that could not be kept or
@@ -55,22 +62,28 @@ impl Lines {
             queue.bytes -= oldest.len();
             shared.dropped.inc();
         }
+        let wakes = queue.idle || queue.bytes > shared.capacity / 2;
         drop(queue);
-        shared.changed.notify_all();
+        if wakes {
+            shared.changed.notify_all();
+        }
     }
 
     /// Waits until everything is written, no longer than this; for the end of the process.
     pub fn flush(&self, patience: Duration) {
         let until = Instant::now() + patience;
         let mut queue = self.shared.lock();
+        queue.flushing += 1;
+        self.shared.changed.notify_all();
         while queue.writing || !queue.lines.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
             let waited = self.shared.changed.wait_timeout(queue, left);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        queue.flushing -= 1;
     }
 }
 
@@ -84,8 +97,10 @@ impl Shared {
         loop {
             let mut queue = self.lock();
             while queue.lines.is_empty() {
+                queue.idle = true;
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
+            queue.idle = false;
             let lines = std::mem::take(&mut queue.lines);
             queue.bytes = 0;
             queue.writing = true;
@@ -97,8 +112,11 @@ impl Shared {
             }
             // What cannot be flushed was counted when it could not be written, or will be at the next line.
             let _ = output.flush();
-            self.lock().writing = false;
+            let mut queue = self.lock();
+            queue.writing = false;
             self.changed.notify_all();
+            let gather = |queue: &mut Queue| queue.flushing == 0 && queue.bytes <= self.capacity / 2;
+            drop(self.changed.wait_timeout_while(queue, GATHER, gather));
         }
     }
 }

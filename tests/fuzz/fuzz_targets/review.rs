@@ -1,7 +1,8 @@
 //! Bytes to a review, to both answers, to the object with the patch applied, and to the answers on that.
 //!
-//! An odd first byte: the rest chooses a case of the property tests' generator, which must keep every promise. An even
-//! one: the rest is the body as it came over the wire, and the facts follow from its bytes.
+//! An odd first byte: the rest chooses a case of the property tests' generator, and the first byte which promise is
+//! checked beside what every answer is. An even one: the rest is the body as it came over the wire, and the facts follow
+//! from its bytes.
 #![no_main]
 
 #[path = "../../server/properties/apply.rs"]
@@ -25,6 +26,9 @@ use plimsoll::engine::document::{Value, quote};
 use plimsoll::engine::request::Endpoint;
 use plimsoll::review::Review;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often the shares are told, runs.
 const EVERY: u64 = 1 << 17;
 
@@ -34,7 +38,7 @@ static PATCHED: AtomicU64 = AtomicU64::new(0);
 
 fuzz_target!(|data: &[u8]| {
     let Some((first, rest)) = data.split_first() else { return };
-    let patched = if first & 1 == 1 { generated(rest) } else { body(rest, *first) };
+    let patched = if first & 1 == 1 { generated(rest, first / 2) } else { body(rest, *first) };
     let runs = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
     if let Some(patched) = patched {
         REVIEWS.fetch_add(1, Ordering::Relaxed);
@@ -47,9 +51,9 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// Whether the case is patched.
-fn generated(bytes: &[u8]) -> Option<bool> {
+fn generated(bytes: &[u8], promise: u8) -> Option<bool> {
     let case = Case::generate(bytes);
-    match check::check(&case) {
+    match check::check(&case, Some(promise)) {
         Ok(patched) => Some(patched),
         Err(error) => panic!("{error}\n\n{case:?}"),
     }

@@ -32,7 +32,7 @@ fn promises_hold_for_any_review() {
     let strategy = proptest::collection::vec(any::<u8>(), 0..ENOUGH);
     let outcome = TestRunner::new(config).run(&strategy, |bytes| {
         let case = Case::generate(&bytes);
-        check(&case).map(drop).map_err(|error| TestCaseError::fail(format!("{error}\n\n{case:?}")))
+        check(&case, None).map(drop).map_err(|error| TestCaseError::fail(format!("{error}\n\n{case:?}")))
     });
     if let Err(error) = outcome {
         panic!("{error}");
