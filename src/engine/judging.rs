@@ -54,11 +54,15 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         if spared || !authors {
             action = action.min(Action::Warn);
         }
+        let unenforced = action == Action::Deny && case.policy.enforcement == Enforcement::Warn;
+        if unenforced {
+            action = Action::Warn;
+        }
         if action == Action::Deny && breaks_glass {
             verdict.overridden = true;
             action = Action::Warn;
         }
-        verdict.findings.push(Judged { finding, action, old: known, exception });
+        verdict.findings.push(Judged { finding, action, old: known, unenforced, exception });
     }
     // Rules run in the order of their ids and look at an object in its order: the sort is stable.
     verdict.findings.sort_by_key(|judged| judged.finding.rule);
@@ -97,10 +101,7 @@ impl Judge<'_> {
         if excepted || (mended && self.at_pods(finding.rule)) {
             action = action.min(Action::Audit);
         }
-        if mended || case.policy.enforcement == Enforcement::Warn {
-            action = action.min(Action::Warn);
-        }
-        action
+        if mended { action.min(Action::Warn) } else { action }
     }
 
     /// Whether this rule's fix is written to the pods when they are made, so that the workload's author need not hear.

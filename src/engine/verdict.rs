@@ -11,6 +11,8 @@ pub struct Judged {
     pub action: Action,
     /// Whether the old object has it too, no better.
     pub old: bool,
+    /// Whether it would deny, did the policy not say `enforcement: warn`.
+    pub unenforced: bool,
     /// The policy's exception that bears it.
     pub exception: Option<String>,
 }

@@ -19,7 +19,7 @@ use super::record::{self, Circumstances};
 use super::{App, policy_review, repeats};
 use crate::engine::finding::Action;
 use crate::engine::request::{Endpoint, Operation, Request};
-use crate::engine::verdict::Verdict;
+use crate::engine::verdict::{Judged, Verdict};
 use crate::policy::Policy;
 use crate::review::{Response, Review, ReviewError, cut};
 
@@ -233,7 +233,9 @@ fn count(app: &App, endpoint: Endpoint, verdict: &Verdict) {
     match endpoint {
         Endpoint::Mutate => verdict.fixes.iter().for_each(|fix| metrics.fix(fix.rule)),
         Endpoint::Validate => {
-            verdict.findings.iter().for_each(|judged| metrics.finding(judged.finding.rule, judged.action));
+            for judged in &verdict.findings {
+                metrics.finding(judged.finding.rule, judged.action, judged.unenforced);
+            }
         }
     }
 }
@@ -265,15 +267,19 @@ fn audit_annotations(endpoint: Endpoint, policy: &Policy, verdict: &Verdict, pat
         }
         Endpoint::Mutate => {}
         Endpoint::Validate => {
-            for (key, action) in [("deny", Action::Deny), ("warn", Action::Warn), ("audit", Action::Audit)] {
-                let found = verdict.findings.iter().filter(|judged| judged.action == action);
-                let mut rules: Vec<&str> = found.map(|judged| judged.finding.rule).collect();
+            let mut list = |key: &str, told: &dyn Fn(&&Judged) -> bool| {
+                let mut rules: Vec<&str> =
+                    verdict.findings.iter().filter(told).map(|judged| judged.finding.rule).collect();
                 rules.sort_unstable();
                 rules.dedup();
                 if !rules.is_empty() {
                     add(key, &rules.join(","));
                 }
+            };
+            for (key, action) in [("deny", Action::Deny), ("warn", Action::Warn), ("audit", Action::Audit)] {
+                list(key, &|judged| judged.action == action);
             }
+            list("unenforced", &|judged| judged.unenforced);
         }
     }
     for (key, value) in [("override", verdict.overridden), ("rollback", verdict.rollback)] {

@@ -65,6 +65,7 @@ pub struct Metrics {
     durations: [Histogram; 2],
     findings: IntCounterVec,
     finding_handles: Vec<OnceLock<IntCounter>>,
+    unenforced: IntCounterVec,
     fixes: IntCounterVec,
     policy_info: IntGaugeVec,
     policy_reload_failures: IntCounter,
@@ -147,6 +148,11 @@ impl Metrics {
                 &["rule", "action"],
             )?,
             finding_handles: cells(REGISTRY.len() * ACTIONS),
+            unenforced: counters(
+                "plimsoll_unenforced_findings_total",
+                "Findings that would deny, did the policy not say `enforcement: warn`.",
+                &["rule"],
+            )?,
             fixes: counters("plimsoll_fixes_total", "Fixes put into a patch.", &["rule"])?,
             policy_info,
             bodies_rejected: counters(
@@ -209,8 +215,11 @@ impl Metrics {
         self.durations[endpoint as usize].observe(seconds);
     }
 
-    /// Counts one finding.
-    pub fn finding(&self, rule: &str, action: Action) {
+    /// Counts one finding, and whether it would deny were denials enforced.
+    pub fn finding(&self, rule: &str, action: Action, unenforced: bool) {
+        if unenforced {
+            count(&self.unenforced, None, &[rule]);
+        }
         let index = REGISTRY.binary_search_by_key(&rule, |known| known.meta().id);
         let handle = index.ok().and_then(|index| self.finding_handles.get(index * ACTIONS + action as usize));
         count(&self.findings, handle, &[rule, action.as_str()]);

@@ -81,6 +81,9 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         if judged.old {
             out.push_str(",\"old\":true");
         }
+        if judged.unenforced {
+            out.push_str(",\"unenforced\":true");
+        }
         if let Some(exception) = &judged.exception {
             member(&mut out, "exception", exception);
         }
@@ -163,7 +166,8 @@ fn text(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     for judged in verdict.findings.iter().take(MAX_NAMED).filter(|judged| judged.action > Action::Off) {
         let container = judged.finding.container.as_deref();
         let container = container.map_or(String::new(), |name| format!("/{}", plain(name)));
-        let _ = write!(out, " {}:{}{container}", judged.action.as_str(), judged.finding.rule);
+        let unenforced = if judged.unenforced { " (unenforced)" } else { "" };
+        let _ = write!(out, " {}:{}{container}{unenforced}", judged.action.as_str(), judged.finding.rule);
     }
     for fix in verdict.fixes.iter().take(MAX_NAMED) {
         let _ = write!(out, " fixed:{}", plain(&fix.claim));
@@ -256,6 +260,7 @@ mod tests {
                 finding: finding.container("app"),
                 action: Action::Deny,
                 old: false,
+                unenforced: false,
                 exception: None,
             }],
             denial: Some("hunter2".into()),

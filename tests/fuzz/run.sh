@@ -12,7 +12,7 @@ cargo run --quiet --manifest-path tests/fuzz/Cargo.toml --example seeds
 # There is no unsafe code of ours that a sanitizer could watch, and it costs half of the runs. Compares are not traced
 # where most inputs choose a generated case: no byte of those is ever compared with a word.
 run() {
-    cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none --release "$@" -- \
+    cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none --release --strip-dead-code "$@" -- \
         -runs="$runs" -max_len=65536 -timeout=10 -rss_limit_mb=4096
 }
 run --no-trace-compares review

@@ -72,9 +72,23 @@ fn an_expired_exception_is_shown_and_not_honoured() {
 }
 
 #[test]
-fn enforcement_warn_turns_every_deny_into_a_warning() {
-    let answer = World::p0().enforcement("warn").create(&loose()).validate();
+fn enforcement_warn_turns_every_deny_into_a_warning_and_tells_which() {
+    let world = World::p0().enforcement("warn");
+    let answer = world.create(&loose()).validate();
     assert!(answer.allowed && answer.warns(&["[mutable-image-tag]"]), "{answer:?}");
+    let counted = |name, rule| world.metric(name, &[("rule", rule)]);
+    assert_eq!(counted("plimsoll_unenforced_findings_total", "mutable-image-tag"), 1);
+    // Warned of by the policy's own word, so never denied.
+    assert_eq!(counted("plimsoll_findings_total", "default-rolling-update"), 1);
+    assert_eq!(counted("plimsoll_unenforced_findings_total", "default-rolling-update"), 0);
+    let unenforced = |rule: &str| {
+        let records = world.records();
+        let rules = records[0]["rules"].as_array().unwrap().clone();
+        rules.iter().find(|entry| entry["rule"] == rule).map(|entry| entry["unenforced"].clone())
+    };
+    assert_eq!(unenforced("mutable-image-tag"), Some(json!(true)));
+    assert_eq!(unenforced("default-rolling-update"), Some(Value::Null));
+    assert_eq!(answer.audit["unenforced"], "mutable-image-tag");
 }
 
 #[test]

@@ -93,6 +93,7 @@ pub fn everything() -> Verdict {
         finding: Finding::new(rule, "/spec/template", "value hunter2").container("app"),
         action,
         old: false,
+        unenforced: false,
         exception: None,
     };
     Verdict {

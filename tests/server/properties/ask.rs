@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use plimsoll::engine::prepare;
 use plimsoll::engine::request::Endpoint;
 use plimsoll::engine::verdict::Verdict;
-use plimsoll::engine::{evaluate, needs};
 use plimsoll::policy::Policy;
 use plimsoll::review::{Response, Review};
 
@@ -19,8 +19,9 @@ pub fn ask(case: &Case, endpoint: Endpoint) -> Option<Verdict> {
 /// The verdict on a review's bytes; `None` where they are refused.
 pub fn verdict(review: &[u8], policy: &Policy, world: &World, endpoint: Endpoint) -> Option<Verdict> {
     let request = Review::parse(review).ok()?.into_request(None).ok()?;
-    let facts = world.answer(&needs(endpoint, policy, &request));
-    Some(evaluate(endpoint, policy, &request, &facts))
+    let prepared = prepare(endpoint, policy, &request);
+    let facts = world.answer(&prepared.needs());
+    Some(prepared.evaluate(&facts))
 }
 
 /// Checks that the answer to this review is an AdmissionReview that says what the verdict says.

@@ -2,6 +2,7 @@
 
 use plimsoll::config::{Reference, Source};
 use plimsoll::engine::facts::{Facts, Known, Reason, ServerVersion};
+use plimsoll::engine::finding::Action;
 use plimsoll::engine::request::Endpoint;
 use plimsoll::engine::verdict::Verdict;
 use plimsoll::engine::{evaluate, needs};
@@ -13,19 +14,28 @@ use super::apply::patched;
 
 const P0: &str = include_str!("../p0.yaml");
 
-/// The verdict under P0 on a Deployment, created or changed; server 1.37, no quota, ConfigMap `cfg` there.
+/// The verdict under P0.
 fn judge(endpoint: Endpoint, old: Option<&Json>, object: &Json) -> Verdict {
+    judge_under(&Policy::parse(P0).unwrap(), endpoint, old, object)
+}
+
+/// The verdict on a Deployment or a Rollout, created or changed; server 1.37, no quota, ConfigMap `cfg` there.
+fn judge_under(policy: &Policy, endpoint: Endpoint, old: Option<&Json>, object: &Json) -> Verdict {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let (group, kind, resource) = match object["kind"].as_str() {
+        Some("Rollout") => ("argoproj.io", "Rollout", "rollouts"),
+        _ => ("apps", "Deployment", "deployments"),
+    };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": operation, "namespace": "team-a", "name": "web",
-        "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
-        "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "resource": {"group": group, "version": "v1", "resource": resource},
         "object": object, "oldObject": old}});
     let text = review.to_string();
     let request = Review::parse(text.as_bytes()).unwrap().into_request(None).unwrap();
-    let policy = Policy::parse(P0).unwrap();
     let mut facts = Facts {
         server_version: Known::Known(ServerVersion { major: 1, minor: 37 }),
+        crd_sleep: Known::Known(true),
         quotas: Known::Absent,
         limit_range: Known::Absent,
         revisions: Known::Absent,
@@ -33,13 +43,17 @@ fn judge(endpoint: Endpoint, old: Option<&Json>, object: &Json) -> Verdict {
     };
     let cfg = Reference { source: Source::ConfigMap, name: "cfg".to_owned(), keys: None, optional: false };
     facts.digests.insert(cfg, Known::Known("0123456789abcdef".repeat(4)));
-    let _ = needs(endpoint, &policy, &request);
-    evaluate(endpoint, &policy, &request, &facts)
+    let _ = needs(endpoint, policy, &request);
+    evaluate(endpoint, policy, &request, &facts)
 }
 
-/// The object as `/mutate` leaves it.
+/// The object as `/mutate` leaves it under P0.
 fn mutated(old: Option<&Json>, object: &Json) -> Json {
-    match judge(Endpoint::Mutate, old, object).patch {
+    mutated_under(&Policy::parse(P0).unwrap(), old, object)
+}
+
+fn mutated_under(policy: &Policy, old: Option<&Json>, object: &Json) -> Json {
+    match judge_under(policy, Endpoint::Mutate, old, object).patch {
         Some(patch) => serde_json::from_str(&patched(&object.to_string(), &patch).unwrap()).unwrap(),
         None => object.clone(),
     }
@@ -108,4 +122,90 @@ fn d02_a_liveness_probe_that_cannot_fail_is_not_copied() {
         assert_eq!(*marker(&stored), "missing-pre-stop/c", "{command}");
         assert!(stored["spec"]["template"]["spec"]["containers"][0]["startupProbe"].is_null(), "{command}");
     }
+}
+
+#[test]
+fn b06_a_canary_left_empty_keeps_what_was_written_into_it() {
+    let mut rollout = deployment(json!({}));
+    rollout["kind"] = json!("Rollout");
+    rollout["spec"]["replicas"] = json!(4);
+    rollout["spec"]["strategy"] = json!({"canary": {}});
+    let first = mutated(None, &rollout);
+    assert_eq!(first["spec"]["strategy"], json!({"canary": {"maxUnavailable": 0}}));
+    assert_eq!(*marker(&first), "default-rolling-update,missing-pre-stop/c");
+    assert_eq!(judge(Endpoint::Mutate, None, &first).patch, None);
+}
+
+#[test]
+fn b18_a_lifecycle_left_empty_is_no_change_of_the_template() {
+    let author = deployment(json!({"lifecycle": {}}));
+    let old = mutated(None, &author);
+    assert_eq!(*marker(&old), "missing-pre-stop/c");
+    let mut put = author;
+    put["metadata"]["labels"] = json!({"touched": "yes"});
+    let stored = mutated(Some(&old), &put);
+    assert_eq!(stored["spec"]["template"], old["spec"]["template"]);
+}
+
+#[test]
+fn b18_a_grace_period_that_a_put_leaves_out_is_the_default_that_nobody_wrote() {
+    let author = deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 40}}}}));
+    let old = mutated(None, &author);
+    assert_eq!(*marker(&old), "short-grace-period");
+    let raised = &old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
+    assert!(raised.as_i64() > Some(40), "{raised}");
+    assert_eq!(mutated(Some(&old), &author), old);
+}
+
+#[test]
+fn b18_a_marker_entry_for_what_is_not_there_changes_no_template() {
+    let mut old =
+        deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 5}}}, "ports": [{"containerPort": 80}]}));
+    old["metadata"]["annotations"] = json!({"plimsoll.dev/fixed": "short-grace-period,missing-startup-probe/c"});
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({"touched": "yes"});
+    assert_eq!(mutated(Some(&old), &new)["spec"], old["spec"]);
+}
+
+/// A policy of these rules alone.
+fn policy(rules: &str) -> Policy {
+    let text = format!(
+        "apiVersion: plimsoll.dev/v1alpha1\nkind: Policy\nmetadata: {{name: t}}\nspec: {{extends: none, rules: {{{rules}}}}}\n"
+    );
+    Policy::parse(&text).unwrap()
+}
+
+#[test]
+fn c15_to_pause_is_never_held_up_though_the_digest_is_renewed_with_it() {
+    let recompute = "{action: warn, fix: true, params: {onUnchangedTemplate: recompute}}";
+    let policy = policy(&format!("paused-rollout: deny, config-checksum: {recompute}"));
+    let mut old = deployment(json!({"envFrom": [{"configMapRef": {"name": "cfg"}}]}));
+    old["metadata"]["annotations"] = json!({"plimsoll.dev/fixed": "config-checksum"});
+    old["spec"]["template"]["metadata"]["annotations"] = json!({"plimsoll.dev/config-checksum": "f".repeat(64)});
+    let mut new = old.clone();
+    new["spec"]["paused"] = json!(true);
+    let stored = mutated_under(&policy, Some(&old), &new);
+    assert_ne!(stored["spec"]["template"], old["spec"]["template"]);
+    let verdict = judge_under(&policy, Endpoint::Validate, Some(&old), &stored);
+    assert_eq!((verdict.denial, verdict.findings[0].finding.rule), (None, "paused-rollout"));
+}
+
+#[test]
+fn i05_a_startup_probe_of_ours_is_not_denied_for_the_timeout_that_it_copies() {
+    let policy = policy("tight-probe-timeout: deny, missing-startup-probe: {action: warn, fix: true}");
+    let probe = json!({"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 20, "periodSeconds": 10});
+    let old = deployment(json!({"livenessProbe": probe}));
+    let mut new = old.clone();
+    new["spec"]["template"]["metadata"]["labels"]["version"] = json!("2");
+    let denied = |old: Option<&Json>, object: &Json| {
+        let stored = mutated_under(&policy, old, object);
+        let container = &stored["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["startupProbe"]["timeoutSeconds"], 20);
+        let verdict = judge_under(&policy, Endpoint::Validate, old, &stored);
+        let denied = verdict.findings.into_iter().filter(|judged| judged.action == Action::Deny);
+        denied.map(|judged| judged.finding.pointer).collect::<Vec<_>>()
+    };
+    // What stood before is spared; new, the author's own probe is denied, and it alone.
+    assert_eq!(denied(Some(&old), &new), [""; 0]);
+    assert_eq!(denied(None, &new), ["/spec/template/spec/containers/0/livenessProbe/timeoutSeconds"]);
 }

@@ -255,6 +255,11 @@ impl World {
         sample.unwrap_or(0.0) as u64
     }
 
+    /// The decisions written so far.
+    pub fn records(&self) -> Vec<Value> {
+        self.server().records()
+    }
+
     fn server(&self) -> &Server {
         self.server.get_or_init(|| {
             let policy = Policy::parse(&self.policy()).unwrap_or_else(|error| panic!("{error}"));
