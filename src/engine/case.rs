@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
 use super::request::{Endpoint, Operation, Request};
+use super::rule::Meta;
 use super::text::quoted;
 use crate::policy::{FixAt, Policy, Setting};
 use crate::rules;
@@ -96,11 +97,16 @@ impl<'r> Case<'r> {
     /// The object without what these claims stand for, as far as their fixes are turned on: what no fix will write
     /// again stays as if the author had set it.
     pub fn author(&self, claims: &Claims) -> Cow<'r, Value<'r>> {
+        self.author_of(self.object, claims)
+    }
+
+    /// The same of the old object.
+    pub fn author_of<'o, 'a>(&self, object: &'o Value<'a>, claims: &Claims) -> Cow<'o, Value<'a>> {
         let fixed = claims.iter().filter(|claim| {
             let rule = claim.split_once('/').map_or(*claim, |(rule, _)| rule);
             self.policy.fixes(rule) && !self.declined.covers(rule)
         });
-        author::without(self.object, self.kind, self.policy, fixed)
+        author::without(object, self.kind, self.policy, fixed)
     }
 
     /// What the rules that this endpoint runs find in this object, by their ids.
@@ -129,10 +135,17 @@ impl<'r> Case<'r> {
     pub fn needs(&self) -> Needs {
         let unknown = Facts::unknown(Reason::NotAsked);
         let subject = self.subject();
-        let context = self.context(&subject, &unknown);
         let mut needs = Needs::default();
-        for setting in self.rules() {
-            needs.merge(setting.rule.needs(&context, &setting.params));
+        let mut ask = |object: &Value<'_>, asked: &dyn Fn(&Meta) -> bool| {
+            let context = self.context(object, &unknown);
+            for setting in self.rules().filter(|setting| asked(setting.rule.meta())) {
+                needs.merge(setting.rule.needs(&context, &setting.params));
+            }
+        };
+        ask(&subject, &|_rule| true);
+        // `/validate` proves what the marker claims as `/mutate` did, by what the fixes would write.
+        if self.endpoint == Endpoint::Validate && self.claims != Claims::default() {
+            ask(&self.author(&self.claims), &|meta| meta.fixable);
         }
         if self.template_changed && self.concerns_template(&unknown) {
             needs.revisions = self.revision_owner();
@@ -185,7 +198,8 @@ impl<'r> Case<'r> {
             .of_parent(self.parent)
     }
 
-    /// Whether anything that a rollback would spare this template is found when nothing is known.
+    /// Whether anything that a rollback would spare this template is found when nothing is known; for `/mutate`, which
+    /// then writes nothing, anything at all.
     fn concerns_template(&self, unknown: &Facts) -> bool {
         if self.old.is_none() {
             return false;
@@ -196,7 +210,8 @@ impl<'r> Case<'r> {
         // The first one answers.
         self.rules().any(|setting| {
             setting.rule.check(&context, &setting.params, &mut findings);
-            findings.drain(..).any(|finding| finding.pointer.starts_with(&prefix))
+            let spares = |finding: Finding| self.endpoint == Endpoint::Mutate || finding.pointer.starts_with(&prefix);
+            findings.drain(..).any(spares)
         })
     }
 

@@ -55,7 +55,7 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
         verdict.anomalies.push("config-lookup");
     }
 
-    let (findings, proven) = prove(case, facts);
+    let (findings, proven) = prove(case, facts, &case.held);
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
         tell_what_stays(case, &findings, &mut verdict);
         restore(case, verdict.rollback, findings, proven)
@@ -63,7 +63,7 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
         for finding in findings.iter().filter(|finding| finding.stopped_by_lookup) {
             verdict.warnings.push(warning(finding));
         }
-        stay_as_they_were(case, renew(case, findings, proven))
+        stay_as_they_were(case, renew(case, findings, proven), &mut verdict)
     };
     write(case, plan, &mut verdict);
     verdict
@@ -81,20 +81,26 @@ pub fn warning(finding: &Finding) -> String {
     format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message)
 }
 
-/// Runs the rules on the author's object. A marker that came with the request is believed only where each value is
-/// exactly what this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
-pub fn prove(case: &Case<'_>, facts: &Facts) -> (Vec<Finding>, Claims) {
+/// Runs the rules on the author's object. Beside what is believed, a marker counts only where each value is exactly what
+/// this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
+pub fn prove(case: &Case<'_>, facts: &Facts, believed: &Claims) -> (Vec<Finding>, Claims) {
     let mut claims = case.claims.clone();
     loop {
         let findings = case.findings(&case.author(&claims), facts);
         let before = claims.clone();
         let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
         let written: HashSet<&str> = fixes.filter(|fix| is_in_place(case, fix)).map(|fix| fix.claim.as_str()).collect();
-        claims.retain(|claim| case.held.contains(claim) || written.contains(claim.as_str()));
+        claims.retain(|claim| believed.contains(claim) || written.contains(claim.as_str()));
         if claims == before {
             return (findings, claims);
         }
     }
+}
+
+/// Whether the marker can tell of this fix again, so that it is written: what it could not, a container without a name
+/// of its own, would count as the author's.
+pub fn can_be_claimed(places: &Places<'_>, fix: &Fix) -> bool {
+    Claims::can_hold(&fix.claim) && !places.claimed(&fix.claim).is_empty()
 }
 
 /// Whether the object already holds what this fix writes.
@@ -117,9 +123,7 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
         }
     }
     let places = Places::of(case.object, case.kind, case.policy);
-    // What the marker could not tell again would count as the author's: a container without a name of its own.
-    let can_be_claimed = |fix: &Fix| Claims::can_hold(&fix.claim) && !places.claimed(&fix.claim).is_empty();
-    for fix in findings.into_iter().filter_map(|finding| finding.fix).filter(can_be_claimed) {
+    for fix in findings.into_iter().filter_map(|finding| finding.fix).filter(|fix| can_be_claimed(&places, fix)) {
         claims.insert(&fix.claim);
         if !is_in_place(case, &fix) {
             plan.writes.extend(fix.writes.iter().cloned());
@@ -138,12 +142,14 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
 
 /// Where nothing but newer values of ours would tell the template from the old one, the old values stay: what the author
 /// changed came to nothing, so no pod need restart (TRAPS B18), and a second round (B06) could not see the change.
-fn stay_as_they_were(case: &Case<'_>, mut plan: Plan) -> Plan {
+fn stay_as_they_were(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) -> Plan {
     let Some(old) = case.old else { return plan };
     let places = Places::of(case.object, case.kind, case.policy);
     let in_template = |claim: &str| places.claimed(claim).iter().any(|place| place.in_template);
     let old_values = OldValues::new(case);
-    let held = case.held.iter().filter(|claim| in_template(claim) && plan.claims.contains(claim));
+    // What is renewed whether or not the template changed is renewed here, too.
+    let renewed = |claim: &str| plan.fresh.iter().any(|fix| fix.on_unchanged_template && fix.claim == claim);
+    let held = case.held.iter().filter(|claim| in_template(claim) && plan.claims.contains(claim) && !renewed(claim));
     let held: Vec<_> = held.flat_map(|claim| old_values.of(claim)).collect();
     let renews = |(path, value): &(Vec<String>, Value<'static>)| {
         plan.writes.iter().any(|(written, new)| written == path && new != value)
@@ -157,7 +163,10 @@ fn stay_as_they_were(case: &Case<'_>, mut plan: Plan) -> Plan {
     }
     if author::same_template(&outcome, old, case.kind) {
         let stays = |fix: &Fix| fix.writes.iter().all(|(path, _)| held.iter().any(|(old, _)| old == path));
-        plan.fresh.retain(|fix| !stays(fix));
+        let (stay, fresh) = std::mem::take(&mut plan.fresh).into_iter().partition(stays);
+        plan.fresh = fresh;
+        let stay: Vec<Fix> = stay;
+        verdict.warnings.extend(stay.iter().filter_map(|fix| Some(kept_warning(fix, fix.kept_says.as_ref()?))));
         plan.writes.extend(held);
     }
     plan
@@ -167,7 +176,8 @@ fn stay_as_they_were(case: &Case<'_>, mut plan: Plan) -> Plan {
 /// (TRAPS B18, F04). A rollback is left exactly alone (C14).
 fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Claims) -> Plan {
     if rollback {
-        let marker = Claims::of(case.object);
+        let mut marker = Claims::of(case.object);
+        marker.retain(|claim| claims.contains(claim));
         return Plan { writes: Vec::new(), claims: marker.clone(), fresh: Vec::new(), proven: marker };
     }
     let fixes = findings.into_iter().filter_map(|finding| finding.fix);
@@ -203,6 +213,10 @@ impl<'c> OldValues<'c> {
     }
 }
 
+fn kept_warning(fix: &Fix, says: &str) -> String {
+    format!("[{}] {says}", fix.rule())
+}
+
 /// Tells where a value of ours stays though it would differ today.
 fn tell_what_stays(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict) {
     for fix in findings.iter().filter_map(|finding| finding.fix.as_ref()) {
@@ -218,7 +232,7 @@ fn tell_what_stays(case: &Case<'_>, findings: &[Finding], verdict: &mut Verdict)
             !held.is_null() && !author::holds(held, value)
         });
         if differs {
-            verdict.warnings.push(format!("[{}] {says}", fix.rule()));
+            verdict.warnings.push(kept_warning(fix, says));
         }
     }
 }

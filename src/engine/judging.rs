@@ -1,8 +1,9 @@
 //! `/validate`: what is left, what it does, and the message.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::NaiveDate;
 
@@ -11,7 +12,7 @@ use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::{may_write, prove, warning};
+use super::fixing::{can_be_claimed, may_write, prove, warning};
 use super::marker::Claims;
 use super::message;
 use super::pointer::{pointer, without_indices};
@@ -27,20 +28,28 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
     if findings.is_empty() {
         return verdict;
     }
-    // Only what is found again can be old: by rules that found something.
-    let again = |rule: &str| findings.iter().any(|finding| finding.rule == rule);
-    let old = case.old.map(|old| violations(&case.findings_of(again, old, facts))).unwrap_or_default();
-    let calms_down = case.old.is_some_and(|old| only_scales_down_or_pauses(case, old));
-    let breaks_glass = case.policy.breaks_glass(&request.user);
-    let prefix = case.template_prefix();
     let name = request.display_name();
-
-    let judge = Judge { case, facts, namespace: &request.namespace, name: &name, fixable: may_write(case) };
-    let authors = OnceCell::new();
-    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
+    let judge = Judge {
+        case,
+        facts,
+        namespace: &request.namespace,
+        name: &name,
+        fixable: may_write(case),
+        places: Places::of(case.object, case.kind, case.policy),
+    };
+    let mut judged: Vec<(Finding, Option<String>, Action)> = Vec::with_capacity(findings.len());
     for mut finding in findings {
         let exception = judge.exception(&mut finding);
-        let mut action = judge.action(&finding, exception.is_some());
+        let action = judge.action(&finding, exception.is_some());
+        judged.push((finding, exception, action));
+    }
+    let old = judge.old_violations(&judged);
+    let calms_down = case.old.is_some_and(|old| judge.only_scales_down_or_pauses(old));
+    let breaks_glass = case.policy.breaks_glass(&request.user);
+    let prefix = case.template_prefix();
+    let authors = OnceCell::new();
+    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
+    for (finding, exception, mut action) in judged {
         let key = key(&finding);
         // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
         let authors = action != Action::Deny || authors.get_or_init(|| judge.authors()).denies(&key, &finding.pointer);
@@ -54,12 +63,10 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         if spared || !authors {
             action = action.min(Action::Warn);
         }
-        let unenforced = action == Action::Deny && case.policy.enforcement == Enforcement::Warn;
-        if unenforced {
-            action = Action::Warn;
-        }
-        if action == Action::Deny && breaks_glass {
-            verdict.overridden = true;
+        let enforced = case.policy.enforcement == Enforcement::Enforce;
+        let unenforced = action == Action::Deny && !enforced && !breaks_glass;
+        if action == Action::Deny && !(enforced && !breaks_glass) {
+            verdict.overridden |= enforced;
             action = Action::Warn;
         }
         verdict.findings.push(Judged { finding, action, old: known, unenforced, exception });
@@ -88,14 +95,19 @@ struct Judge<'j> {
     /// Whether `/mutate` writes to the object. Else naming some controller would turn every denial with a fix into a
     /// warning (TRAPS B10).
     fixable: bool,
+    /// Where fixes of this object stand.
+    places: Places<'j>,
 }
 
 impl Judge<'_> {
     fn action(&self, finding: &Finding, excepted: bool) -> Action {
         let case = self.case;
         let by_us = self.fixable || self.at_pods(finding.rule);
-        let mended =
-            by_us && finding.fix.is_some() && !case.declined.covers(finding.rule) && case.policy.fixes(finding.rule);
+        let written = |fix| !self.fixable || can_be_claimed(&self.places, fix);
+        let mended = by_us
+            && finding.fix.as_ref().is_some_and(written)
+            && !case.declined.covers(finding.rule)
+            && case.policy.fixes(finding.rule);
         let said = said(case, finding.rule);
         let mut action = finding.cap.map_or(said, |cap| said.min(cap));
         if excepted || (mended && self.at_pods(finding.rule)) {
@@ -124,22 +136,72 @@ impl Judge<'_> {
         None
     }
 
+    /// What the old object has of what is found again: of what may be denied, only what its author brought about.
+    fn old_violations(&self, judged: &[(Finding, Option<String>, Action)]) -> BTreeMap<Key, Before> {
+        let Some(old) = self.case.old else { return BTreeMap::new() };
+        let again = |rule: &str| judged.iter().any(|(finding, ..)| finding.rule == rule);
+        let mut all = violations(&self.case.findings_of(again, old, self.facts));
+        let may_deny = judged.iter().any(|(_, _, action)| *action == Action::Deny);
+        if may_deny && self.fixable && self.case.held != Claims::default() {
+            let authors = self.case.author_of(old, &self.case.held);
+            let authors = violations(&self.case.findings_of(again, &authors, self.facts));
+            all.retain(|key, before| match authors.get(key) {
+                Some(its) => {
+                    before.worst = before.worst.min(its.worst);
+                    before.count = before.count.min(its.count);
+                    true
+                }
+                None => false,
+            });
+        }
+        all
+    }
+
     /// What is denied of the object without what our fixes wrote into it.
     fn authors(&self) -> Authors {
-        let (_, claims) = prove(self.case, self.facts);
+        // Where `/mutate` writes nothing, it takes no false claim out of the marker either (TRAPS B10).
+        if !self.fixable || self.case.claims == Claims::default() {
+            return Authors::All;
+        }
+        // Nor is the old object's marker believed: whoever may annotate could have written it, unseen by us (B22).
+        let implied = author::implied(self.case.object, self.case.kind, self.case.policy);
+        let (findings, claims) = prove(self.case, self.facts, &implied);
         if claims == Claims::default() {
             return Authors::All;
         }
-        let places = Places::of(self.case.object, self.case.kind, self.case.policy);
-        let ours = claims.iter().flat_map(|claim| places.claimed(claim)).map(|place| pointer(&place.path)).collect();
-        let mut denials: BTreeMap<Key, Vec<String>> = BTreeMap::new();
-        for mut finding in self.case.findings(&self.case.author(&claims), self.facts) {
+        let ours = claims.iter().flat_map(|claim| self.places.claimed(claim));
+        let ours = ours.map(|place| pointer(&place.path)).collect();
+        let mut denials: BTreeMap<Key, HashSet<String>> = BTreeMap::new();
+        for mut finding in findings {
             let excepted = self.exception(&mut finding).is_some();
             if self.action(&finding, excepted) == Action::Deny {
-                denials.entry(key(&finding)).or_default().push(finding.pointer);
+                denials.entry(key(&finding)).or_default().insert(finding.pointer);
             }
         }
         Authors::Some { denials, ours }
+    }
+
+    /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15), whatever our fixes
+    /// renewed or brought back with it.
+    fn only_scales_down_or_pauses(&self, old: &Value<'_>) -> bool {
+        let (case, new) = (self.case, self.case.object);
+        let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(case.kind.absent_replicas);
+        let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
+        let (fewer, pauses) = (count(new) < count(old), paused(new) && !paused(old));
+        if !(fewer || pauses) || count(new) > count(old) || !(pauses || paused(new) == paused(old)) {
+            return false;
+        }
+        let by_template = case.kind.template == Some(&["spec", "template"]) && self.fixable;
+        let bare = |object| match self.fixable {
+            true => author::without(object, case.kind, case.policy, case.held.iter()),
+            false => Cow::Borrowed(object),
+        };
+        let (old, new) = (bare(old), bare(new));
+        let holds = |a: &Value<'_>, b: &Value<'_>| {
+            let besides = |name: &str| !matches!(name, "replicas" | "paused") && !(by_template && name == "template");
+            a["spec"].members().filter(|(name, _)| besides(name)).all(|(name, value)| b["spec"].get(name) == value)
+        };
+        !(by_template && case.template_changed) && holds(&old, &new) && holds(&new, &old)
     }
 }
 
@@ -150,33 +212,32 @@ enum Authors {
     /// They did.
     Some {
         /// Pointers by key.
-        denials: BTreeMap<Key, Vec<String>>,
+        denials: BTreeMap<Key, HashSet<String>>,
         /// Pointers to all that our fixes wrote.
-        ours: Vec<String>,
+        ours: HashSet<String>,
     },
 }
 
 impl Authors {
     fn denies(&self, key: &Key, pointer: &str) -> bool {
         let Authors::Some { denials, ours } = self else { return true };
-        let below = |place: &String| {
-            pointer.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let denied = denials.get(key);
+        let Some(pointers) = denials.get(key) else { return false };
         // A value of ours may repeat what the author's own one is denied for: a startup probe that mirrors a liveness.
-        denied.is_some_and(|pointers| pointers.iter().any(|known| known == pointer) || !ours.iter().any(below))
+        let mut above = pointer.match_indices('/').map(|(end, _)| &pointer[..end]);
+        pointers.contains(pointer) || !(ours.contains(pointer) || above.any(|place| ours.contains(place)))
     }
 }
 
-/// The ratchet's key: the rule, and the container's name or the place without indices.
-type Key = (&'static str, String);
+/// The ratchet's key: the rule, the container's name or the place without indices, and whether it may be denied at all:
+/// what only warns by its nature excuses no denial.
+type Key = (&'static str, String, bool);
 
 fn key(finding: &Finding) -> Key {
     let place = match &finding.container {
         Some(container) => format!("/{container}"),
         None => without_indices(&finding.pointer),
     };
-    (finding.rule, place)
+    (finding.rule, place, finding.cap.is_none_or(|cap| cap == Action::Deny))
 }
 
 /// What the old object has of one key.
@@ -195,24 +256,4 @@ fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
         before.count += 1;
     }
     violations
-}
-
-/// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15), whatever our fixes
-/// renewed or brought back with it.
-fn only_scales_down_or_pauses(case: &Case<'_>, old: &Value<'_>) -> bool {
-    let new = case.object;
-    let count = |object: &Value<'_>| object.at(&["spec", "replicas"]).as_i64().unwrap_or(case.kind.absent_replicas);
-    let paused = |object: &Value<'_>| object.at(&["spec", "paused"]).as_bool() == Some(true);
-    let (fewer, pauses) = (count(new) < count(old), paused(new) && !paused(old));
-    if !(fewer || pauses) || count(new) > count(old) || !(pauses || paused(new) == paused(old)) {
-        return false;
-    }
-    let by_template = case.kind.template == Some(&["spec", "template"]);
-    let bare = |object| author::without(object, case.kind, case.policy, case.held.iter());
-    let (old, new) = (bare(old), bare(new));
-    let holds = |a: &Value<'_>, b: &Value<'_>| {
-        let besides = |name: &str| !matches!(name, "replicas" | "paused") && !(by_template && name == "template");
-        a["spec"].members().filter(|(name, _)| besides(name)).all(|(name, value)| b["spec"].get(name) == value)
-    };
-    !(by_template && case.template_changed) && holds(&old, &new) && holds(&new, &old)
 }

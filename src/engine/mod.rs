@@ -24,7 +24,7 @@ mod author;
 mod case;
 mod fixing;
 mod judging;
-mod marker;
+pub(crate) mod marker;
 mod message;
 mod patch;
 mod scope;

@@ -7,9 +7,10 @@ use super::finding::{Action, Finding};
 pub struct Judged {
     /// The finding.
     pub finding: Finding,
-    /// What it does: the policy's action, bounded by the finding's cap, the ratchet, break-glass and enforcement.
+    /// What it does: the policy's action, bounded by the finding's cap, the ratchet, whose doing it is, break-glass and
+    /// enforcement.
     pub action: Action,
-    /// Whether the old object has it too, no better.
+    /// Whether the old object has it too, no better; of what may deny, by its author's doing.
     pub old: bool,
     /// Whether it would deny, did the policy not say `enforcement: warn`.
     pub unenforced: bool,

@@ -195,6 +195,16 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_come_after_others_are_written_without_being_asked_for() {
+        let (sender, receiver) = mpsc::sync_channel(8);
+        let lines = Lines::to(Chunks(sender), 1 << 20, counter()).unwrap();
+        for line in ["a\n", "b\n", "c\n"] {
+            lines.push(line.as_bytes().to_vec());
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), line.as_bytes());
+        }
+    }
+
+    #[test]
     fn k06_a_closed_output_is_counted_and_survived() {
         let (sender, receiver) = mpsc::sync_channel(1);
         drop(receiver);

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::metrics::Decision;
 use crate::engine::finding::Action;
 use crate::engine::request::{Endpoint, Request};
-use crate::engine::verdict::Verdict;
+use crate::engine::verdict::{Judged, Verdict};
 use crate::review::{cut, push_json};
 
 /// Characters of a string from outside.
@@ -70,7 +70,7 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     member(&mut out, "operation", request.operation.as_str());
     member(&mut out, "decision", about.decision.as_str());
     out.push_str(",\"rules\":[");
-    for (index, judged) in verdict.findings.iter().take(MAX_NAMED).enumerate() {
+    for (index, judged) in named(verdict).enumerate() {
         out.push_str(if index == 0 { "{\"rule\":" } else { ",{\"rule\":" });
         push_json(&mut out, judged.finding.rule);
         member(&mut out, "action", judged.action.as_str());
@@ -140,6 +140,13 @@ fn json(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
     out
 }
 
+/// The findings that have room: those that deny or would, then the others, each in the verdict's order.
+fn named(verdict: &Verdict) -> impl Iterator<Item = &Judged> {
+    let denies = |judged: &&Judged| judged.action == Action::Deny || judged.unenforced;
+    let first = verdict.findings.iter().filter(denies);
+    first.chain(verdict.findings.iter().filter(move |judged| !denies(judged))).take(MAX_NAMED)
+}
+
 fn member(out: &mut String, name: &str, value: &str) {
     let _ = write!(out, ",\"{name}\":");
     push_json(out, &cut(value, MAX_CHARS));
@@ -163,7 +170,7 @@ fn text(about: &Circumstances<'_>, request: &Request<'_>, verdict: &Verdict) -> 
         about.policy_hash,
         about.duration.as_secs_f64() * 1000.0
     );
-    for judged in verdict.findings.iter().take(MAX_NAMED).filter(|judged| judged.action > Action::Off) {
+    for judged in named(verdict).filter(|judged| judged.action > Action::Off) {
         let container = judged.finding.container.as_deref();
         let container = container.map_or(String::new(), |name| format!("/{}", plain(name)));
         let unenforced = if judged.unenforced { " (unenforced)" } else { "" };
@@ -250,6 +257,30 @@ mod tests {
             converted_from: None,
             repeats: 0,
         }
+    }
+
+    #[test]
+    fn what_denies_or_would_is_named_however_much_else_is_found() {
+        let judged = |rule, action, unenforced| Judged {
+            finding: Finding::new(rule, "/spec", ""),
+            action,
+            old: false,
+            unenforced,
+            exception: None,
+        };
+        let mut findings = vec![judged("duplicate-env", Action::Warn, false); 20];
+        findings.push(judged("missing-requests", Action::Warn, true));
+        findings.push(judged("mutable-image-tag", Action::Deny, false));
+        let verdict = Verdict { findings, ..Verdict::default() };
+        let line = line(Format::Json, &about(), &request("{}"), &verdict);
+        let record: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!((record["rules"].as_array().unwrap().len(), &record["rulesOmitted"]), (20, &2.into()));
+        assert_eq!(
+            record["rules"][0],
+            serde_json::json!(
+            {"rule": "missing-requests", "action": "warn", "path": "/spec", "unenforced": true})
+        );
+        assert_eq!(record["rules"][1]["rule"], "mutable-image-tag");
     }
 
     #[test]

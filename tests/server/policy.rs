@@ -92,6 +92,14 @@ fn enforcement_warn_turns_every_deny_into_a_warning_and_tells_which() {
 }
 
 #[test]
+fn what_break_glass_would_let_pass_is_not_called_unenforced() {
+    let world = World::p0().enforcement("warn");
+    let answer = world.create(&loose()).user("bob", &["platform-breakglass"]).validate();
+    assert!(answer.allowed && !answer.audit.contains_key("unenforced"), "{answer:?}");
+    assert_eq!(world.metric("plimsoll_unenforced_findings_total", &[("rule", "mutable-image-tag")]), 0);
+}
+
+#[test]
 fn a20_a_dry_run_gets_the_same_answer() {
     let world = World::p0();
     let (dry, real) = (world.create(&yaml(B13)).dry_run().mutate(), world.create(&yaml(B13)).mutate());

@@ -48,9 +48,9 @@
 //!
 //! ## Parameters
 //!
-//! `annotation` (default `plimsoll.dev/config-checksum`), `secrets` (default false: Secrets count too, under an HMAC),
-//! `onUnchangedTemplate` (`keep`, the default, or `recompute`: an apply that changes only other parts of the workload
-//! renews a digest that is there).
+//! `annotation` (default `plimsoll.dev/config-checksum`; no other key of ours and none of Kubernetes), `secrets` (default
+//! false: Secrets count too, under an HMAC), `onUnchangedTemplate` (`keep`, the default, or `recompute`: an apply that
+//! changes only other parts of the workload renews a digest that is there).
 //!
 //! ## Unknown facts
 //!
@@ -67,6 +67,7 @@ use crate::engine::document::Value;
 use crate::engine::facts::{Known, Needs, Reason};
 use crate::engine::finding::{Action, Finding, Fix};
 use crate::engine::kind::ROLLING;
+use crate::engine::marker::OWN_PREFIX;
 use crate::engine::ownership::{Managed, Place};
 use crate::engine::pod::Template;
 use crate::engine::request::Endpoint;
@@ -138,16 +139,15 @@ impl Rule for ConfigChecksum {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        if is_annotation_key(&params.annotation) {
+        let key = &params.annotation;
+        let message = if !is_annotation_key(key) {
+            format!("{} is no annotation key: [prefix/]name, the name up to 63 characters", quoted(key))
+        } else if is_reserved(key) && *key != Params::default().annotation {
+            format!("{} is reserved: take {} or a key of your own", quoted(key), Params::default().annotation)
+        } else {
             return Ok(());
-        }
-        Err(InvalidParam {
-            path: "annotation".to_owned(),
-            message: format!(
-                "{} is no annotation key: [prefix/]name, the name up to 63 characters",
-                quoted(&params.annotation)
-            ),
-        })
+        };
+        Err(InvalidParam { path: "annotation".to_owned(), message })
     }
 
     fn managed(params: &Params) -> Vec<Managed> {
@@ -223,6 +223,14 @@ impl Rule for ConfigChecksum {
     }
 }
 
+/// Whether a key belongs to us or, by its prefix, to Kubernetes ("Labels, annotations and taints": `kubernetes.io/` and
+/// `k8s.io/` are reserved for core components): a digest there would overwrite what means something else.
+fn is_reserved(key: &str) -> bool {
+    let prefix = key.rsplit_once('/').map_or("", |(prefix, _)| prefix);
+    let within = |domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    key.starts_with(OWN_PREFIX) || within("kubernetes.io") || within("k8s.io")
+}
+
 /// Whether this is an annotation key (apimachinery: qualified name).
 fn is_annotation_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
@@ -241,6 +249,21 @@ fn is_annotation_key(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn i14_keys_that_mean_something_else_are_refused() {
+        let refused = |annotation: &str| {
+            let params = Params { annotation: annotation.to_owned(), ..Params::default() };
+            ConfigChecksum::validate(&params).err().map(|error| error.message)
+        };
+        for key in ["plimsoll.dev/fixed", "plimsoll.dev/hot-reload", "kubectl.kubernetes.io/restartedAt", "k8s.io/x"] {
+            let message = format!("\"{key}\" is reserved: take plimsoll.dev/config-checksum or a key of your own");
+            assert_eq!(refused(key), Some(message));
+        }
+        for key in ["plimsoll.dev/config-checksum", "checksum/config", "notkubernetes.io/x"] {
+            assert_eq!(refused(key), None, "{key}");
+        }
+    }
 
     #[test]
     fn annotation_keys() {

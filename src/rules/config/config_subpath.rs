@@ -40,7 +40,7 @@ use crate::engine::kind::LONG_RUNNING;
 use crate::engine::pod::{Container, Template};
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::engine::text::quoted;
-use crate::rules::config::config_checksum::ConfigChecksum;
+use crate::rules::config::config_checksum::{self, ConfigChecksum};
 use crate::rules::config::objects::{Object, objects};
 
 /// Prefix of the annotations in which charts keep a hash of their configuration.
@@ -81,7 +81,13 @@ impl Rule for ConfigSubpath {
             // Most pods have no such mount: they never pay for these lists.
             return;
         }
-        let objects = judge(context, template);
+        // The digest that our own fix adds mends these: never denied for the lack of that (TRAPS I05).
+        let params = context.policy.params::<ConfigChecksum>();
+        let fixed = context.fixes(ConfigChecksum::META.id) && ConfigChecksum::META.is_for(context.kind);
+        let mended = |object: &Object<'_>| fixed && is_digested(object, &params);
+        let mut objects = judge(context, template);
+        // Of several in one volume, one that stays as it is.
+        objects.sort_by_key(mended);
         let mut by_volume: BTreeMap<&str, &Object<'_>> = BTreeMap::new();
         for object in &objects {
             for volume in object.uses.iter().filter_map(|used| used.volume) {
@@ -93,9 +99,7 @@ impl Rule for ConfigSubpath {
             let Some(object) = by_volume.get(volume) else { continue };
             let place = mount.get("mountPath").as_str().unwrap_or_default();
             let finding = report(container, index, object, volume, place, (member, picked));
-            // The digest that our own fix adds mends it: never denied for the lack of that (TRAPS I05).
-            let mended = context.fixes("config-checksum");
-            findings.push(if mended { finding.at_most(Action::Warn) } else { finding });
+            findings.push(if mended(object) { finding.at_most(Action::Warn) } else { finding });
         }
     }
 }
@@ -108,15 +112,14 @@ fn judge<'a>(context: &Context<'_>, template: Template<'a>) -> Vec<Object<'a>> {
     let charts = annotations
         .members()
         .any(|(key, value)| key.starts_with(CHART_CHECKSUM) && value.as_str().is_some() && !written(key));
-    // What the policy's own fix will bring is as good as there.
-    let ours = annotations.get(&params.annotation).as_str().is_some()
-        || (context.fixes(ConfigChecksum::META.id) && ConfigChecksum::META.kinds.contains(&context.kind.judged_as()));
-    let rolls = |object: &Object<'_>| {
-        charts
-            || (ours && (params.secrets || object.reference.source == Source::ConfigMap))
-            || object.is_named_by_content()
-    };
+    let ours = annotations.get(&params.annotation).as_str().is_some();
+    let rolls = |object: &Object<'_>| charts || (ours && is_digested(object, &params)) || object.is_named_by_content();
     objects(template, true).into_iter().filter(|object| !rolls(object)).collect()
+}
+
+/// Whether our own digest counts this object.
+fn is_digested(object: &Object<'_>, params: &config_checksum::Params) -> bool {
+    params.secrets || object.reference.source == Source::ConfigMap
 }
 
 fn report(

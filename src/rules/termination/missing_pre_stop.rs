@@ -158,9 +158,13 @@ impl Rule for MissingPreStop {
                 "container {} has no preStop hook{why}: it gets SIGTERM while load balancers still send it requests",
                 quoted(name)
             );
-            let mut finding = Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop"]), message)
-                .container(name)
-                .mend(format!("lifecycle: {{preStop: {{sleep: {{seconds: {}}}}}}}", params.sleep_seconds));
+            let mut finding =
+                Finding::new(Self::META.id, container.pointer(&["lifecycle", "preStop"]), message).container(name);
+            // A server that does not know the action drops it and then refuses the empty hook (TRAPS B12).
+            if plan.as_ref().err().is_none_or(|why| !why.is_lookup()) {
+                let seconds = params.sleep_seconds;
+                finding = finding.mend(format!("lifecycle: {{preStop: {{sleep: {{seconds: {seconds}}}}}}}"));
+            }
             match plan {
                 Ok(seconds) => {
                     let sleep = object([("sleep", object([("seconds", Value::from(*seconds))]))]);

@@ -107,9 +107,11 @@ impl Rule for ShortGracePeriod {
         let below = ["spec", "terminationGracePeriodSeconds"];
         let plan = context.termination();
         let (grace, drain) = (plan.grace, plan.drain);
+        // A pod with a negative one is given a second (core/v1, PodSpec).
+        let given = if grace < 0 { 1 } else { grace };
         let finding = |needed: i64, message: String| {
             Finding::new(Self::META.id, template.pointer(&below), message)
-                .measure(needed.saturating_sub(grace))
+                .measure(needed.saturating_sub(given))
                 .mend(format!("terminationGracePeriodSeconds: {needed}"))
         };
 
@@ -122,7 +124,7 @@ impl Rule for ShortGracePeriod {
                     "the preStop hook of container {} takes {sleep} s and the application needs {drain} s to \
                      drain, but terminationGracePeriodSeconds is {grace}: SIGKILL comes {} s too early",
                     quoted(container),
-                    needed.saturating_sub(grace)
+                    needed.saturating_sub(given)
                 ),
             )
         } else if grace < params.min_seconds && template.serving() {
@@ -171,7 +173,7 @@ mod tests {
         let container = json!({"name": "app", "ports": [{"containerPort": 8080}]});
         let spec = json!({"terminationGracePeriodSeconds": i64::MIN, "containers": [container]});
         let found = Judge::default().pod::<ShortGracePeriod>(spec);
-        assert_eq!(found.iter().map(|finding| finding.measure).collect::<Vec<_>>(), [Some(i64::MAX)]);
+        assert_eq!(found.iter().map(|finding| finding.measure).collect::<Vec<_>>(), [Some(29)]);
     }
 
     #[test]

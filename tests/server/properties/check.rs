@@ -185,7 +185,8 @@ fn converges(case: &Case, mutate: &Verdict, result: &str, and_untouched: bool) -
 fn restores(case: &Case, mutate: &Verdict) -> bool {
     let old = case.old.as_deref().and_then(|old| Value::parse(old).ok()).unwrap_or(Value::Null);
     let marker = old.at(&["metadata", "annotations", "plimsoll.dev/fixed"]).as_str().unwrap_or_default();
-    marker.split(',').any(|claim| mutate.fixes.iter().all(|fix| fix.claim != claim))
+    let mut claims = marker.split(',').map(str::trim).filter(|claim| !claim.is_empty());
+    claims.any(|claim| mutate.fixes.iter().all(|fix| fix.claim != claim))
 }
 
 /// Whether the object came with a marker that claimed too much, which `/validate` alone would have believed.
@@ -194,7 +195,8 @@ fn unmasks(case: &Case, result: &str) -> bool {
         let object = Value::parse(object).map(|object| object.to_static()).unwrap_or(Value::Null);
         let marker =
             object.at(&["metadata", "annotations", "plimsoll.dev/fixed"]).as_str().unwrap_or_default().to_owned();
-        marker.split(',').map(|claim| claim.trim().to_owned()).collect::<BTreeSet<_>>()
+        let claims = marker.split(',').map(str::trim).filter(|claim| !claim.is_empty());
+        claims.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     !marker(&case.object).is_subset(&marker(result))
 }

@@ -43,7 +43,20 @@ fn judge_under(policy: &Policy, endpoint: Endpoint, old: Option<&Json>, object: 
     };
     let cfg = Reference { source: Source::ConfigMap, name: "cfg".to_owned(), keys: None, optional: false };
     facts.digests.insert(cfg, Known::Known("0123456789abcdef".repeat(4)));
-    let _ = needs(endpoint, policy, &request);
+    // As a server does: what is not asked for is not known.
+    let asked = needs(endpoint, policy, &request);
+    if !asked.server_version {
+        facts.server_version = Known::Unknown(Reason::NotAsked);
+    }
+    if !asked.quotas {
+        facts.quotas = Known::Unknown(Reason::NotAsked);
+    }
+    if !asked.limit_range {
+        facts.limit_range = Known::Unknown(Reason::NotAsked);
+    }
+    if asked.digests.is_empty() {
+        facts.digests.clear();
+    }
     evaluate(endpoint, policy, &request, &facts)
 }
 
@@ -208,4 +221,107 @@ fn i05_a_startup_probe_of_ours_is_not_denied_for_the_timeout_that_it_copies() {
     // What stood before is spared; new, the author's own probe is denied, and it alone.
     assert_eq!(denied(Some(&old), &new), [""; 0]);
     assert_eq!(denied(None, &new), ["/spec/template/spec/containers/0/livenessProbe/timeoutSeconds"]);
+}
+
+/// Pointers of what `/validate` denies of this object as it is, by rule.
+fn denied(policy: &Policy, old: Option<&Json>, object: &Json) -> Vec<(&'static str, String)> {
+    let verdict = judge_under(policy, Endpoint::Validate, old, object);
+    let denied = verdict.findings.into_iter().filter(|judged| judged.action == Action::Deny);
+    denied.map(|judged| (judged.finding.rule, judged.finding.pointer)).collect()
+}
+
+const GRACE: &str = "/spec/template/spec/terminationGracePeriodSeconds";
+
+#[test]
+fn i05_a_sleep_of_ours_is_not_denied_by_the_rule_on_long_ones() {
+    let policy = policy(
+        "missing-pre-stop: {action: warn, fix: true, params: {sleepSeconds: 20}}, \
+         pre-stop-too-long: {action: deny, params: {maxSeconds: 10}}",
+    );
+    let stored = mutated_under(&policy, None, &deployment(json!({})));
+    assert_eq!(*marker(&stored), "missing-pre-stop/c");
+    assert_eq!(denied(&policy, None, &stored), []);
+    let by_author = deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 20}}}}));
+    assert_eq!(denied(&policy, None, &by_author).len(), 1);
+}
+
+#[test]
+fn j04_a_marker_forged_on_the_live_object_hides_no_denial() {
+    let policy = Policy::parse(P0).unwrap();
+    let mut old = deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 20}}}}));
+    old["spec"]["replicas"] = json!(0);
+    old["spec"]["strategy"]["rollingUpdate"] = json!({"maxUnavailable": "100%", "maxSurge": 0});
+    old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(60);
+    old["metadata"]["annotations"] = json!({"plimsoll.dev/fixed": "default-rolling-update,missing-pre-stop/c"});
+    let mut new = old.clone();
+    new["spec"]["replicas"] = json!(4);
+    let outage = ("rollout-outage", "/spec/strategy/rollingUpdate/maxUnavailable".to_owned());
+    assert_eq!(denied(&policy, Some(&old), &new), [outage]);
+    let mut shorter = old.clone();
+    shorter["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(3);
+    assert_eq!(denied(&policy, Some(&old), &shorter), [("short-grace-period", GRACE.to_owned())]);
+}
+
+#[test]
+fn b10_a_marker_on_what_some_controller_owns_hides_no_denial() {
+    let policy = Policy::parse(P0).unwrap();
+    let mut old = deployment(json!({}));
+    old["metadata"] = json!({"name": "web", "annotations": {"plimsoll.dev/fixed": "short-grace-period"},
+        "ownerReferences": [{"apiVersion": "x.io/v1", "kind": "Foo", "name": "f", "uid": "u", "controller": true}]});
+    old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(10);
+    let mut new = old.clone();
+    new["spec"]["template"]["spec"]["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 20}}});
+    assert_eq!(denied(&policy, Some(&old), &new), [("short-grace-period", GRACE.to_owned())]);
+}
+
+#[test]
+fn c15_what_only_warns_by_its_nature_excuses_no_denial() {
+    let policy = Policy::parse(P0).unwrap();
+    let tag = |tag: &str| deployment(json!({"image": format!("reg.example/app:{tag}")}));
+    let image = ("mutable-image-tag", "/spec/template/spec/containers/0/image".to_owned());
+    assert_eq!(denied(&policy, None, &tag("Latest")), []);
+    assert_eq!(denied(&policy, Some(&tag("Latest")), &tag("latest")), [image]);
+    assert_eq!(denied(&policy, Some(&tag("latest")), &tag("latest")), []);
+    let mut short = deployment(json!({}));
+    short["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(3);
+    let mut new = deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 20}}}}));
+    new["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(3);
+    assert_eq!(denied(&policy, None, &short), []);
+    assert_eq!(denied(&policy, Some(&short), &new), [("short-grace-period", GRACE.to_owned())]);
+}
+
+#[test]
+fn c15_what_we_copied_excuses_no_second_violation_of_the_author() {
+    let policy = policy("tight-probe-timeout: deny, missing-startup-probe: {action: warn, fix: true}");
+    let probe = json!({"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 20, "periodSeconds": 10});
+    let old = mutated_under(&policy, None, &deployment(json!({"livenessProbe": probe})));
+    assert_eq!(*marker(&old), "missing-startup-probe/c");
+    let mut new = old.clone();
+    new["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = probe;
+    let pointers: Vec<_> = denied(&policy, Some(&old), &new).into_iter().map(|(_, pointer)| pointer).collect();
+    assert_eq!(pointers, ["/spec/template/spec/containers/0/readinessProbe/timeoutSeconds"]);
+}
+
+#[test]
+fn b06_what_is_renewed_on_an_unchanged_template_is_renewed_at_once() {
+    let with = |on_unchanged: &str| {
+        policy(&format!(
+            "config-checksum: {{action: warn, fix: true, params: {{onUnchangedTemplate: {on_unchanged}}}}}, \
+             missing-pre-stop: {{action: warn, fix: true, params: {{sleepSeconds: 5}}}}"
+        ))
+    };
+    let reads = json!([{"configMapRef": {"name": "cfg"}}]);
+    let mut old = deployment(json!({"envFrom": reads, "lifecycle": {"preStop": {"sleep": {"seconds": 5}}}}));
+    old["metadata"]["annotations"] = json!({"plimsoll.dev/fixed": "config-checksum"});
+    old["spec"]["template"]["metadata"]["annotations"] = json!({"plimsoll.dev/config-checksum": "f".repeat(64)});
+    // The author's hook goes and ours comes in its place: nothing of the template changes but for the digest.
+    let put = deployment(json!({"envFrom": reads}));
+    let renewed = mutated_under(&with("recompute"), Some(&old), &put);
+    assert_ne!(renewed["spec"]["template"], old["spec"]["template"]);
+    assert_eq!(judge_under(&with("recompute"), Endpoint::Mutate, Some(&old), &renewed).patch, None);
+    let kept = mutated_under(&with("keep"), Some(&old), &put);
+    assert_eq!(kept["spec"]["template"], old["spec"]["template"]);
+    let warnings = judge_under(&with("keep"), Endpoint::Mutate, Some(&old), &put).warnings;
+    let says = "config changed since last rollout (ConfigMap \"cfg\"): running pods may hold old values";
+    assert!(warnings.iter().any(|warning| warning.contains(says)), "{warnings:?}");
 }
