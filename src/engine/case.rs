@@ -97,16 +97,11 @@ impl<'r> Case<'r> {
     /// The object without what these claims stand for, as far as their fixes are turned on: what no fix will write
     /// again stays as if the author had set it.
     pub fn author(&self, claims: &Claims) -> Cow<'r, Value<'r>> {
-        self.author_of(self.object, claims)
-    }
-
-    /// The same of the old object.
-    pub fn author_of<'o, 'a>(&self, object: &'o Value<'a>, claims: &Claims) -> Cow<'o, Value<'a>> {
         let fixed = claims.iter().filter(|claim| {
             let rule = claim.split_once('/').map_or(*claim, |(rule, _)| rule);
             self.policy.fixes(rule) && !self.declined.covers(rule)
         });
-        author::without(object, self.kind, self.policy, fixed)
+        author::without(self.object, self.kind, self.policy, fixed)
     }
 
     /// What the rules that this endpoint runs find in this object, by their ids.
@@ -147,7 +142,10 @@ impl<'r> Case<'r> {
         if self.endpoint == Endpoint::Validate && self.claims != Claims::default() {
             ask(&self.author(&self.claims), &|meta| meta.fixable);
         }
-        if self.template_changed && self.concerns_template(&unknown) {
+        // `/mutate` writes nothing at all to a rollback: neither what is found by facts, nor a marker.
+        let may_write =
+            self.endpoint == Endpoint::Mutate && (!needs.is_empty() || Claims::of(self.object) != self.held);
+        if self.template_changed && (may_write || self.concerns_template(&unknown)) {
             needs.revisions = self.revision_owner();
         }
         needs

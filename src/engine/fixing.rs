@@ -55,7 +55,7 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
         verdict.anomalies.push("config-lookup");
     }
 
-    let (findings, proven) = prove(case, facts, &case.held);
+    let (findings, proven) = prove(case, facts, |claim, _| case.held.contains(claim));
     let plan = if verdict.rollback || (case.old.is_some() && !case.template_changed) {
         tell_what_stays(case, &findings, &mut verdict);
         restore(case, verdict.rollback, findings, proven)
@@ -81,19 +81,27 @@ pub fn warning(finding: &Finding) -> String {
     format!("[{}] {}: {}", finding.rule, finding.pointer, finding.message)
 }
 
-/// Runs the rules on the author's object. Beside what is believed, a marker counts only where each value is exactly what
-/// this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
-pub fn prove(case: &Case<'_>, facts: &Facts, believed: &Claims) -> (Vec<Finding>, Claims) {
+/// Runs the rules on the author's object. Beside what is believed, by what was found, a marker counts only where each
+/// value is exactly what this review would write: what is not is the author's, and the rules run again (TRAPS, P0).
+pub fn prove(case: &Case<'_>, facts: &Facts, believed: impl Fn(&str, &[Finding]) -> bool) -> (Vec<Finding>, Claims) {
     let mut claims = case.claims.clone();
     loop {
         let findings = case.findings(&case.author(&claims), facts);
         let before = claims.clone();
         let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
         let written: HashSet<&str> = fixes.filter(|fix| is_in_place(case, fix)).map(|fix| fix.claim.as_str()).collect();
-        claims.retain(|claim| believed.contains(claim) || written.contains(claim.as_str()));
+        claims.retain(|claim| written.contains(claim.as_str()) || believed(claim, &findings));
         if claims == before {
             return (findings, claims);
         }
+    }
+}
+
+/// The marker's entry for what would mend this finding.
+pub fn claim_of(finding: &Finding) -> String {
+    match &finding.container {
+        Some(container) => format!("{}/{container}", finding.rule),
+        None => finding.rule.to_owned(),
     }
 }
 
@@ -114,10 +122,7 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
     let old_values = OldValues::new(case);
     // A look-up that failed keeps the old value, even one that a PUT dropped (TRAPS F12).
     for finding in findings.iter().filter(|finding| finding.fix.is_none() && finding.stopped_by_lookup) {
-        let claim = match &finding.container {
-            Some(container) => format!("{}/{container}", finding.rule),
-            None => finding.rule.to_owned(),
-        };
+        let claim = claim_of(finding);
         if claims.contains(&claim) {
             plan.writes.extend(old_values.of(&claim));
         }

@@ -12,7 +12,7 @@ use super::case::Case;
 use super::document::Value;
 use super::facts::Facts;
 use super::finding::{Action, Finding};
-use super::fixing::{can_be_claimed, may_write, prove, warning};
+use super::fixing::{can_be_claimed, claim_of, may_write, prove, warning};
 use super::marker::Claims;
 use super::message;
 use super::pointer::{pointer, without_indices};
@@ -43,24 +43,18 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         let action = judge.action(&finding, exception.is_some());
         judged.push((finding, exception, action));
     }
-    let old = judge.old_violations(&judged);
     let calms_down = case.old.is_some_and(|old| judge.only_scales_down_or_pauses(old));
     let breaks_glass = case.policy.breaks_glass(&request.user);
     let prefix = case.template_prefix();
     let authors = OnceCell::new();
-    let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
-    for (finding, exception, mut action) in judged {
-        let key = key(&finding);
-        // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
-        let authors = action != Action::Deny || authors.get_or_init(|| judge.authors()).denies(&key, &finding.pointer);
-        let known = authors
-            && old.get(&key).is_some_and(|before| {
-                let as_many = seen.entry(key).or_default();
-                *as_many += 1;
-                finding.measure <= before.worst && *as_many <= before.count
-            });
+    // What only our own fixes brought about is not for whoever sent the object to mend (TRAPS I05).
+    let ours = |finding: &Finding, action: Action| {
+        action == Action::Deny && !authors.get_or_init(|| judge.authors()).denies(finding)
+    };
+    let known = judge.known(&judged, &ours);
+    for ((finding, exception, mut action), known) in judged.into_iter().zip(known) {
         let spared = known || calms_down || (verdict.rollback && finding.pointer.starts_with(&prefix));
-        if spared || !authors {
+        if spared || ours(&finding, action) {
             action = action.min(Action::Warn);
         }
         let enforced = case.policy.enforcement == Enforcement::Enforce;
@@ -136,25 +130,43 @@ impl Judge<'_> {
         None
     }
 
-    /// What the old object has of what is found again: of what may be denied, only what its author brought about.
-    fn old_violations(&self, judged: &[(Finding, Option<String>, Action)]) -> BTreeMap<Key, Before> {
-        let Some(old) = self.case.old else { return BTreeMap::new() };
-        let again = |rule: &str| judged.iter().any(|(finding, ..)| finding.rule == rule);
-        let mut all = violations(&self.case.findings_of(again, old, self.facts));
-        let may_deny = judged.iter().any(|(_, _, action)| *action == Action::Deny);
-        if may_deny && self.fixable && self.case.held != Claims::default() {
-            let authors = self.case.author_of(old, &self.case.held);
-            let authors = violations(&self.case.findings_of(again, &authors, self.facts));
-            all.retain(|key, before| match authors.get(key) {
-                Some(its) => {
-                    before.worst = before.worst.min(its.worst);
-                    before.count = before.count.min(its.count);
-                    true
-                }
-                None => false,
-            });
+    /// Which of these the old object has too, no better. One at the same place first, then any of the same key: what was
+    /// there before may move within a container, and excuses no second one.
+    fn known(
+        &self,
+        judged: &[(Finding, Option<String>, Action)],
+        ours: &dyn Fn(&Finding, Action) -> bool,
+    ) -> Vec<bool> {
+        let mut known = vec![false; judged.len()];
+        let Some(old) = self.case.old else { return known };
+        // Only what is found again can be old: by rules that found something.
+        let again: HashSet<&str> = judged.iter().map(|(finding, ..)| finding.rule).collect();
+        let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
+        for finding in self.case.findings_of(|rule| again.contains(rule), old, self.facts) {
+            let first = Before { worst: finding.measure, count: 0, places: BTreeMap::new() };
+            let before = violations.entry(key(&finding)).or_insert(first);
+            before.worst = before.worst.max(finding.measure);
+            before.count += 1;
+            *before.places.entry(without_indices(&finding.pointer)).or_default() += 1;
         }
-        all
+        for anywhere in [false, true] {
+            for ((finding, _, action), known) in judged.iter().zip(&mut known).filter(|(_, known)| !**known) {
+                let Some(before) = violations.get_mut(&key(finding)) else { continue };
+                let left = match before.places.get_mut(&without_indices(&finding.pointer)) {
+                    Some(left) if !anywhere => left,
+                    _ if anywhere && !ours(finding, *action) => &mut before.count,
+                    _ => continue,
+                };
+                if *left > 0 && finding.measure <= before.worst {
+                    *left -= 1;
+                    *known = true;
+                    if !anywhere {
+                        before.count -= 1;
+                    }
+                }
+            }
+        }
+        known
     }
 
     /// What is denied of the object without what our fixes wrote into it.
@@ -163,9 +175,14 @@ impl Judge<'_> {
         if !self.fixable || self.case.claims == Claims::default() {
             return Authors::All;
         }
-        // Nor is the old object's marker believed: whoever may annotate could have written it, unseen by us (B22).
+        // Nor is the old object's marker believed where it can be disproved: whoever may annotate could have written it,
+        // unseen by us (B22).
         let implied = author::implied(self.case.object, self.case.kind, self.case.policy);
-        let (findings, claims) = prove(self.case, self.facts, &implied);
+        let unsure = |claim: &str, findings: &[Finding]| {
+            self.case.held.contains(claim) && findings.iter().any(|it| it.stopped_by_lookup && claim_of(it) == claim)
+        };
+        let believed = |claim: &str, findings: &[Finding]| implied.contains(claim) || unsure(claim, findings);
+        let (findings, claims) = prove(self.case, self.facts, believed);
         if claims == Claims::default() {
             return Authors::All;
         }
@@ -219,9 +236,10 @@ enum Authors {
 }
 
 impl Authors {
-    fn denies(&self, key: &Key, pointer: &str) -> bool {
+    fn denies(&self, finding: &Finding) -> bool {
         let Authors::Some { denials, ours } = self else { return true };
-        let Some(pointers) = denials.get(key) else { return false };
+        let Some(pointers) = denials.get(&key(finding)) else { return false };
+        let pointer = finding.pointer.as_str();
         // A value of ours may repeat what the author's own one is denied for: a startup probe that mirrors a liveness.
         let mut above = pointer.match_indices('/').map(|(end, _)| &pointer[..end]);
         pointers.contains(pointer) || !(ours.contains(pointer) || above.any(|place| ours.contains(place)))
@@ -244,16 +262,9 @@ fn key(finding: &Finding) -> Key {
 struct Before {
     /// The worst measure.
     worst: Option<i64>,
-    /// How many findings: one hook that fails does not excuse a second one of the same container.
+    /// How many findings no new one was matched with: one hook that fails does not excuse a second one of the same
+    /// container.
     count: usize,
-}
-
-fn violations(findings: &[Finding]) -> BTreeMap<Key, Before> {
-    let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
-    for finding in findings {
-        let before = violations.entry(key(finding)).or_insert(Before { worst: finding.measure, count: 0 });
-        before.worst = before.worst.max(finding.measure);
-        before.count += 1;
-    }
-    violations
+    /// How many of them at each place, indices left out.
+    places: BTreeMap<String, usize>,
 }

@@ -10,7 +10,7 @@ pub struct Judged {
     /// What it does: the policy's action, bounded by the finding's cap, the ratchet, whose doing it is, break-glass and
     /// enforcement.
     pub action: Action,
-    /// Whether the old object has it too, no better; of what may deny, by its author's doing.
+    /// Whether the old object has it too, no better.
     pub old: bool,
     /// Whether it would deny, did the policy not say `enforcement: warn`.
     pub unenforced: bool,

@@ -49,8 +49,8 @@
 //! ## Parameters
 //!
 //! `annotation` (default `plimsoll.dev/config-checksum`; no other key of ours and none of Kubernetes), `secrets` (default
-//! false: Secrets count too, under an HMAC), `onUnchangedTemplate` (`keep`, the default, or `recompute`: an apply that
-//! changes only other parts of the workload renews a digest that is there).
+//! false: Secrets count too, under an HMAC), `onUnchangedTemplate` (`keep`, the default, or, with the default annotation,
+//! `recompute`: an apply that changes only other parts of the workload renews a digest that is there).
 //!
 //! ## Unknown facts
 //!
@@ -139,11 +139,16 @@ impl Rule for ConfigChecksum {
     type Params = Params;
 
     fn validate(params: &Params) -> Result<(), InvalidParam> {
-        let key = &params.annotation;
+        let (key, own) = (&params.annotation, Params::default().annotation);
+        if *key != own && params.on_unchanged_template == OnUnchangedTemplate::Recompute {
+            // A second round could not tell the digest of the first from an author's change (TRAPS B06).
+            let message = format!("recompute needs the annotation {own}: under another key a digest may be anybody's");
+            return Err(InvalidParam { path: "onUnchangedTemplate".to_owned(), message });
+        }
         let message = if !is_annotation_key(key) {
             format!("{} is no annotation key: [prefix/]name, the name up to 63 characters", quoted(key))
-        } else if is_reserved(key) && *key != Params::default().annotation {
-            format!("{} is reserved: take {} or a key of your own", quoted(key), Params::default().annotation)
+        } else if is_reserved(key) && *key != own {
+            format!("{} is reserved: take {own} or a key of your own", quoted(key))
         } else {
             return Ok(());
         };
@@ -263,6 +268,19 @@ mod tests {
         for key in ["plimsoll.dev/config-checksum", "checksum/config", "notkubernetes.io/x"] {
             assert_eq!(refused(key), None, "{key}");
         }
+    }
+
+    #[test]
+    fn b06_only_a_digest_under_our_own_key_is_recomputed() {
+        let validated = |annotation: &str| {
+            let on_unchanged_template = OnUnchangedTemplate::Recompute;
+            let params = Params { annotation: annotation.to_owned(), on_unchanged_template, ..Params::default() };
+            ConfigChecksum::validate(&params).map_err(|error| (error.path, error.message))
+        };
+        let message =
+            "recompute needs the annotation plimsoll.dev/config-checksum: under another key a digest may be anybody's";
+        assert_eq!(validated("checksum/config"), Err(("onUnchangedTemplate".to_owned(), message.to_owned())));
+        assert_eq!(validated("plimsoll.dev/config-checksum"), Ok(()));
     }
 
     #[test]
