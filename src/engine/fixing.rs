@@ -145,8 +145,8 @@ fn renew(case: &Case<'_>, findings: Vec<Finding>, mut claims: Claims) -> Plan {
     plan
 }
 
-/// Where nothing but newer values of ours would tell the template from the old one, the old values stay: what the author
-/// changed came to nothing, so no pod need restart (TRAPS B18), and a second round (B06) could not see the change.
+/// Where nothing but values of ours, newer or gone, would tell the template from the old one, the old values stay: what the
+/// author changed came to nothing, so no pod need restart (TRAPS B18), and a second round (B06) could not see the change.
 fn stay_as_they_were(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) -> Plan {
     let Some(old) = case.old else { return plan };
     let places = Places::of(case.object, case.kind, case.policy);
@@ -154,12 +154,13 @@ fn stay_as_they_were(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) -> 
     let old_values = OldValues::new(case);
     // What is renewed whether or not the template changed is renewed here, too.
     let renewed = |claim: &str| plan.fresh.iter().any(|fix| fix.on_unchanged_template && fix.claim == claim);
-    let held = case.held.iter().filter(|claim| in_template(claim) && plan.claims.contains(claim) && !renewed(claim));
-    let held: Vec<_> = held.flat_map(|claim| old_values.of(claim)).collect();
-    let renews = |(path, value): &(Vec<String>, Value<'static>)| {
-        plan.writes.iter().any(|(written, new)| written == path && new != value)
+    let claims: Vec<&str> = case.held.iter().filter(|claim| in_template(claim) && !renewed(claim)).collect();
+    let held: Vec<_> = claims.iter().flat_map(|claim| old_values.of(claim)).collect();
+    let goes = |(path, value): &(Vec<String>, Value<'static>)| {
+        let written = plan.writes.iter().find(|(written, _)| written == path);
+        written.map_or(case.object.at(path), |(_, new)| new) != value
     };
-    if !held.iter().any(renews) {
+    if !held.iter().any(goes) {
         return plan;
     }
     let mut outcome = case.object.clone();
@@ -173,6 +174,7 @@ fn stay_as_they_were(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) -> 
         let stay: Vec<Fix> = stay;
         verdict.warnings.extend(stay.iter().filter_map(|fix| Some(kept_warning(fix, fix.kept_says.as_ref()?))));
         plan.writes.extend(held);
+        claims.into_iter().for_each(|claim| plan.claims.insert(claim));
     }
     plan
 }

@@ -18,6 +18,7 @@ use super::generator::{Case, template, template_pointer};
 const OWN_PREFIX: &str = "plimsoll.dev/";
 
 /// What a case brought about, for the statistics.
+#[allow(dead_code, reason = "the fuzzer counts by itself")]
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Rules that found something.
@@ -31,6 +32,7 @@ pub struct Outcome {
 }
 
 /// What the case brings about, unchecked; `None` where its review is refused as unreadable.
+#[allow(dead_code, reason = "the fuzzer counts by itself")]
 pub fn outcome(case: &Case) -> Option<Outcome> {
     let (mutate, validate) = (ask(case, Endpoint::Mutate)?, ask(case, Endpoint::Validate)?);
     Some(Outcome {

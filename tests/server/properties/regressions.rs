@@ -325,3 +325,21 @@ fn b06_what_is_renewed_on_an_unchanged_template_is_renewed_at_once() {
     let says = "config changed since last rollout (ConfigMap \"cfg\"): running pods may hold old values";
     assert!(warnings.iter().any(|warning| warning.contains(says)), "{warnings:?}");
 }
+
+#[test]
+fn b06_a_grace_of_ours_that_is_not_asked_for_any_more_stays_where_nothing_else_changed() {
+    let of = |drain: u32, min: u32| {
+        policy(&format!(
+            "short-grace-period: {{action: warn, fix: true, params: {{drainSeconds: {drain}, minSeconds: {min}}}}}, \
+             missing-pre-stop: {{action: warn, fix: true, params: {{sleepSeconds: 5}}}}"
+        ))
+    };
+    // Under an earlier policy the grace was raised for the author's own sleep.
+    let slept = json!({"preStop": {"sleep": {"seconds": 5}}});
+    let old = mutated_under(&of(55, 0), None, &deployment(json!({"lifecycle": slept})));
+    assert_eq!(old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 60);
+    // The author drops the hook, and ours comes in its place.
+    let first = mutated_under(&of(5, 0), Some(&old), &deployment(json!({})));
+    assert_eq!(first["spec"]["template"], old["spec"]["template"]);
+    assert_eq!(judge_under(&of(5, 0), Endpoint::Mutate, Some(&old), &first).patch, None);
+}
