@@ -35,10 +35,8 @@ impl Plan {
         let claims: HashSet<&str> = fixes.iter().map(|fix| fix.claim.as_str()).collect();
         let writes: HashSet<&[String]> = fixes.iter().flat_map(|fix| &fix.writes).map(|(path, _)| &path[..]).collect();
         self.writes.retain(|(path, _)| !writes.contains(path.as_slice()));
-        let places = Places::of(case.object, case.kind, case.policy);
-        let stands = |claim: &str| places.claimed(claim).iter().any(|place| !case.object.at(&place.path).is_null());
         let proven = &self.proven;
-        self.claims.retain(|claim| !claims.contains(claim.as_str()) || (proven.contains(claim) && stands(claim)));
+        self.claims.retain(|claim| !claims.contains(claim.as_str()) || (proven.contains(claim) && stands(case, claim)));
     }
 }
 
@@ -183,8 +181,7 @@ fn stay_as_they_were(case: &Case<'_>, mut plan: Plan, verdict: &mut Verdict) -> 
 /// (TRAPS B18, F04). A rollback is left exactly alone (C14).
 fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Claims) -> Plan {
     if rollback {
-        let mut marker = Claims::of(case.object);
-        marker.retain(|claim| claims.contains(claim));
+        let marker = own_marker(case, &claims);
         return Plan { writes: Vec::new(), claims: marker.clone(), fresh: Vec::new(), proven: marker };
     }
     let fixes = findings.into_iter().filter_map(|finding| finding.fix);
@@ -196,6 +193,19 @@ fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Clai
     let fresh: Vec<Fix> = renewed.into_iter().filter(|fix| !is_in_place(case, fix)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));
     Plan { writes, proven: claims.clone(), claims, fresh }
+}
+
+/// The request's own marker, as far as it is proven and what it claims stands there.
+fn own_marker(case: &Case<'_>, proven: &Claims) -> Claims {
+    let mut marker = Claims::of(case.object);
+    marker.retain(|claim| proven.contains(claim) && stands(case, claim));
+    marker
+}
+
+/// Whether anything stands in the object where this claim's fix would have written it.
+fn stands(case: &Case<'_>, claim: &str) -> bool {
+    let places = Places::of(case.object, case.kind, case.policy);
+    places.claimed(claim).iter().any(|place| !case.object.at(&place.path).is_null())
 }
 
 /// What the old object holds where claims stand, as writes into the new object.
@@ -327,6 +337,14 @@ fn drop_what_has_no_room(case: &Case<'_>, plan: &mut Plan, verdict: &mut Verdict
     }
     // Old values come back all the same, or pods would restart; from then on they count as the author's.
     if no_room(plan) {
-        plan.claims = Claims::of(case.object);
+        let mut claims = own_marker(case, &plan.proven);
+        // What stands under a key of our own is ours without an entry: had it room, the next write would add it.
+        let mut implied = author::implied(case.old.unwrap_or(case.object), case.kind, case.policy);
+        implied.retain(|claim| plan.proven.contains(claim));
+        claims.extend(implied);
+        plan.claims = claims;
+        if no_room(plan) {
+            plan.claims = own_marker(case, &plan.proven);
+        }
     }
 }

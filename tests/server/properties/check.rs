@@ -172,8 +172,8 @@ fn converges(case: &Case, mutate: &Verdict, result: &str, and_untouched: bool) -
     if let Some(patch) = ask(&again, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
         return Err(format!("first {:?}, and on the result\n{result}\na second patch {patch}", mutate.patch));
     }
-    // A rollback is left alone for once; the next write marks what is ours in it.
-    if mutate.out_of_scope || mutate.rollback || !and_untouched {
+    // A rollback is left alone for once; the next write marks what is ours in it. So is what no patch can be made for.
+    if mutate.anomalies.contains(&"patch-dropped") || mutate.out_of_scope || mutate.rollback || !and_untouched {
         return Ok(());
     }
     let untouched = again.with_old(result.to_owned());
@@ -183,12 +183,10 @@ fn converges(case: &Case, mutate: &Verdict, result: &str, and_untouched: bool) -
     Ok(())
 }
 
-/// Whether a value that the old object's marker claims may have come back without being a fix of this review.
-fn restores(case: &Case, mutate: &Verdict) -> bool {
-    let old = case.old.as_deref().and_then(|old| Value::parse(old).ok()).unwrap_or(Value::Null);
-    let marker = old.at(&["metadata", "annotations", "plimsoll.dev/fixed"]).as_str().unwrap_or_default();
-    let mut claims = marker.split(',').map(str::trim).filter(|claim| !claim.is_empty());
-    claims.any(|claim| mutate.fixes.iter().all(|fix| fix.claim != claim))
+/// Whether values of ours may stand in the object, to be renewed, or have been dropped, to come back: `/validate` alone
+/// takes the one for the author's and misses the other.
+fn had_ours(case: &Case) -> bool {
+    case.old.as_ref().is_some_and(|old| old.contains(OWN_PREFIX))
 }
 
 /// Whether the object came with a marker that claimed too much, which `/validate` alone would have believed.
@@ -213,15 +211,11 @@ fn same_denials(case: &Case, mutate: &Verdict, validate: &Verdict, result: &str)
     if after.rollback != validate.rollback {
         return Ok(());
     }
-    let restores = mutate.patch.is_some() && restores(case, mutate);
+    let restores = mutate.patch.is_some() && had_ours(case);
     let (before, after) = (denials(validate), denials(&after));
-    // A fix may mend what it is for where our own older value had kept it from being mended.
-    let mended = |(rule, _, container): &(&str, String, Option<String>)| {
-        let claim = container.as_ref().map_or_else(|| (*rule).to_owned(), |name| format!("{rule}/{name}"));
-        mutate.fixes.iter().any(|fix| fix.claim == claim)
-    };
-    let hidden: Vec<_> = before.difference(&after).filter(|denial| !restores && !mended(denial)).collect();
-    let unmasked = unmasks(case, result);
+    let hidden: Vec<_> = before.difference(&after).filter(|_| !restores).collect();
+    // A claim that no fix of today would make counts for nothing, so that a forger gains nothing by it.
+    let unmasked = case.forged || unmasks(case, result);
     let caused: Vec<_> = after.difference(&before).filter(|_| !unmasked).collect();
     if hidden.is_empty() && caused.is_empty() {
         return Ok(());

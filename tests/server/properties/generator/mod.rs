@@ -53,6 +53,9 @@ pub struct Case {
     pub sound: bool,
     /// Whether the author left the pod template as it was, so that it must stay as it is.
     pub template_kept: bool,
+    /// Whether the old object's marker was never ours, or of another policy, so that it may claim what no fix of today
+    /// would write.
+    pub forged: bool,
 }
 
 const ORDINARY: &str = r#"{"username":"alice","groups":["system:authenticated"]}"#;
@@ -89,6 +92,7 @@ impl Case {
             world: World::generate(entropy, &[]),
             sound: authored.sound,
             template_kept: false,
+            forged: false,
         };
         if updates {
             case.update(entropy, &authored);
@@ -108,7 +112,10 @@ impl Case {
         let before = if entropy.chance(25) { &all[entropy.below(all.len())] } else { self.policy };
         let kind = self.named.kind;
         let fixed = Case { policy: before, world: self.world.clone(), ..self.plain() }.mutated();
-        let mut old = if entropy.chance(85) { fixed } else { authored.object.clone() };
+        let mutated = entropy.chance(85);
+        self.forged = !mutated || before.name != self.policy.name;
+        let mut old = if mutated { fixed } else { authored.object.clone() };
+        workload::as_stored(&mut old, kind);
         if authored.defaulted {
             defaults::fill_in(kind, &mut old);
         }
@@ -152,6 +159,7 @@ impl Case {
             world: self.world.clone(),
             sound: self.sound,
             template_kept: false,
+            forged: self.forged,
         }
     }
 

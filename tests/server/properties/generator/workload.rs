@@ -6,6 +6,7 @@ use super::defaults::fill_in;
 use super::entropy::Entropy;
 use super::json::{Json, damage, json, map, put, text, wild};
 use super::pod;
+use super::template_path;
 
 /// A kind as a review names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,3 +401,25 @@ const UPDATE_STRATEGIES: &[&str] = &[
     r#"{"type":"RollingUpdate","rollingUpdate":null}"#,
     r#"{"type":7}"#,
 ];
+
+/// Makes of an object what an API server would have stored: it refuses counts that are negative, or text without a
+/// percent sign (apps/v1, validation of `replicas`, `maxUnavailable` and `maxSurge`), and a grace that is no number.
+pub fn as_stored(object: &mut Json, kind: &str) {
+    let grace: Vec<&str> =
+        template_path(kind).iter().copied().chain(["spec", "terminationGracePeriodSeconds"]).collect();
+    if !object.at(&grace).is_null() && object.at(&grace).as_i64().is_none() {
+        object.set(&grace, json("30"));
+    }
+    let replicas = object.at(&["spec", "replicas"]);
+    if !replicas.is_null() && replicas.as_i64().is_none_or(|count| count < 0) {
+        object.set(&["spec", "replicas"], json("1"));
+    }
+    for parent in ["strategy.rollingUpdate", "updateStrategy.rollingUpdate", "strategy.canary"] {
+        for member in ["maxUnavailable", "maxSurge"] {
+            let path: Vec<&str> = std::iter::once("spec").chain(parent.split('.')).chain([member]).collect();
+            if object.at(&path).as_str().is_some_and(|count| !count.ends_with('%')) {
+                object.set(&path, json("1"));
+            }
+        }
+    }
+}
