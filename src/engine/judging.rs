@@ -59,7 +59,7 @@ pub fn validate(case: &Case<'_>, request: &Request<'_>, facts: &Facts) -> Verdic
         }
         let enforced = case.policy.enforcement == Enforcement::Enforce;
         let unenforced = action == Action::Deny && !enforced && !breaks_glass;
-        if action == Action::Deny && !(enforced && !breaks_glass) {
+        if action == Action::Deny && (breaks_glass || !enforced) {
             verdict.overridden |= enforced;
             action = Action::Warn;
         }
@@ -215,7 +215,7 @@ impl Judge<'_> {
         };
         let (old, new) = (bare(old), bare(new));
         let holds = |a: &Value<'_>, b: &Value<'_>| {
-            let besides = |name: &str| !matches!(name, "replicas" | "paused") && !(by_template && name == "template");
+            let besides = |name: &str| !(matches!(name, "replicas" | "paused") || by_template && name == "template");
             a["spec"].members().filter(|(name, _)| besides(name)).all(|(name, value)| b["spec"].get(name) == value)
         };
         !(by_template && case.template_changed) && holds(&old, &new) && holds(&new, &old)
