@@ -187,8 +187,8 @@ fn restore(case: &Case<'_>, rollback: bool, findings: Vec<Finding>, claims: Clai
     let fixes = findings.into_iter().filter_map(|finding| finding.fix);
     let renewed: Vec<Fix> = fixes.filter(|fix| fix.on_unchanged_template && claims.contains(&fix.claim)).collect();
     let old_values = OldValues::new(case);
-    // In a second round the old value is not put back over the one that renewed it in the first.
-    let kept = claims.iter().filter(|claim| renewed.iter().all(|fix| fix.claim != *claim));
+    // In a second round the old value is not put back over what the first one renewed, or wrote for the first time.
+    let kept = claims.iter().filter(|claim| case.held.contains(claim) && renewed.iter().all(|fix| fix.claim != *claim));
     let mut writes: Vec<_> = kept.flat_map(|claim| old_values.of(claim)).collect();
     let fresh: Vec<Fix> = renewed.into_iter().filter(|fix| !is_in_place(case, fix)).collect();
     writes.extend(fresh.iter().flat_map(|fix| fix.writes.iter().cloned()));

@@ -343,3 +343,17 @@ fn b06_a_grace_of_ours_that_is_not_asked_for_any_more_stays_where_nothing_else_c
     assert_eq!(first["spec"]["template"], old["spec"]["template"]);
     assert_eq!(judge_under(&of(5, 0), Endpoint::Mutate, Some(&old), &first).patch, None);
 }
+
+#[test]
+fn b06_what_the_first_round_wrote_outside_the_template_stays_though_the_template_came_back() {
+    let mut old = deployment(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 10}}}}));
+    old["spec"]["replicas"] = json!(4);
+    old["spec"]["strategy"]["rollingUpdate"] = json!({"maxUnavailable": "25%", "maxSurge": "25%"});
+    let mut put = old.clone();
+    put["spec"]["template"]["spec"]["containers"][0].as_object_mut().unwrap().remove("lifecycle");
+    let first = mutated(Some(&old), &put);
+    assert_eq!(first["spec"]["template"], old["spec"]["template"]);
+    assert_eq!(*marker(&first), "default-rolling-update,missing-pre-stop/c");
+    assert_eq!(first["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
+    assert_eq!(judge(Endpoint::Mutate, Some(&old), &first).patch, None);
+}

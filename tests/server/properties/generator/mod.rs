@@ -111,16 +111,18 @@ impl Case {
         let all = policies::all();
         let before = if entropy.chance(25) { &all[entropy.below(all.len())] } else { self.policy };
         let kind = self.named.kind;
+        let mut manifest = authored.object.clone();
+        workload::as_stored(&mut manifest, kind);
+        self.object = manifest.to_string();
         let fixed = Case { policy: before, world: self.world.clone(), ..self.plain() }.mutated();
         let mutated = entropy.chance(85);
         self.forged = !mutated || before.name != self.policy.name;
-        let mut old = if mutated { fixed } else { authored.object.clone() };
-        workload::as_stored(&mut old, kind);
+        let mut old = if mutated { fixed } else { manifest.clone() };
         if authored.defaulted {
             defaults::fill_in(kind, &mut old);
         }
         let puts = entropy.chance(45);
-        let mut object = if puts { authored.object.clone() } else { old.clone() };
+        let mut object = if puts { manifest } else { old.clone() };
         let kept = edits::edit(&mut object, kind, entropy);
         let damaged = entropy.chance(4);
         if damaged {
