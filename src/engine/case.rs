@@ -7,6 +7,7 @@ use super::context::{Context, Declined};
 use super::document::Value;
 use super::facts::{Facts, Known, Needs, Reason, RevisionOwner};
 use super::finding::{Action, Finding};
+use super::fixing::may_write;
 use super::kind::Kind;
 use super::marker::{Claims, SKIP_FIXES};
 use super::ownership::author_set;
@@ -86,6 +87,15 @@ impl<'r> Case<'r> {
         case
     }
 
+    /// The old object as a request of its own, nothing before it: what its marker claims is to be proven.
+    pub fn earlier(&self) -> Option<Case<'r>> {
+        let old = self.old?;
+        let held = author::implied(old, self.kind, self.policy);
+        let mut claims = Claims::of(old);
+        claims.extend(held.clone());
+        Some(Case { object: old, old: None, claims, held, ..self.clone() })
+    }
+
     /// The object that rules look at: the author's for `/mutate`, the one that stands for `/validate`.
     pub fn subject(&self) -> Cow<'r, Value<'r>> {
         match self.endpoint {
@@ -128,6 +138,9 @@ impl<'r> Case<'r> {
 
     /// The facts that judging will ask for.
     pub fn needs(&self) -> Needs {
+        if self.endpoint == Endpoint::Mutate && !may_write(self) {
+            return Needs::default();
+        }
         let unknown = Facts::unknown(Reason::NotAsked);
         let subject = self.subject();
         let mut needs = Needs::default();
@@ -139,13 +152,16 @@ impl<'r> Case<'r> {
         };
         ask(&subject, &|_rule| true);
         // `/validate` proves what the marker claims as `/mutate` did, by what the fixes would write.
-        if self.endpoint == Endpoint::Validate && self.claims != Claims::default() {
+        if self.endpoint == Endpoint::Validate && self.claims != Claims::default() && may_write(self) {
             ask(&self.author(&self.claims), &|meta| meta.fixable);
+            if let Some(earlier) = self.earlier() {
+                ask(&earlier.author(&earlier.claims), &|meta| meta.fixable);
+            }
         }
         // `/mutate` writes nothing at all to a rollback: neither what is found by facts, nor a marker.
-        let may_write =
+        let would_write =
             self.endpoint == Endpoint::Mutate && (!needs.is_empty() || Claims::of(self.object) != self.held);
-        if self.template_changed && (may_write || self.concerns_template(&unknown)) {
+        if self.template_changed && (would_write || self.concerns_template(&unknown)) {
             needs.revisions = self.revision_owner();
         }
         needs

@@ -133,12 +133,7 @@ impl<'a> Context<'a> {
 
     /// Whether what stands under this template annotation is this rule's: the key is our own, or the marker says so.
     pub fn is_ours(&self, rule: &str, annotation: &str) -> bool {
-        annotation.starts_with(OWN_PREFIX) || self.is_claimed(rule)
-    }
-
-    /// Whether the object's marker says that this rule's fix was applied.
-    pub fn is_claimed(&self, rule: &str) -> bool {
-        Claims::of(self.object).contains(rule)
+        annotation.starts_with(OWN_PREFIX) || Claims::of(self.object).contains(rule)
     }
 
     /// How its pods will end: sleeps and grace, as they are and as they will be.

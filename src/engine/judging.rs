@@ -135,32 +135,45 @@ impl Judge<'_> {
     fn known(
         &self,
         judged: &[(Finding, Option<String>, Action)],
-        ours: &dyn Fn(&Finding, Action) -> bool,
+        not_theirs: &dyn Fn(&Finding, Action) -> bool,
     ) -> Vec<bool> {
         let mut known = vec![false; judged.len()];
         let Some(old) = self.case.old else { return known };
         // Only what is found again can be old: by rules that found something.
         let again: HashSet<&str> = judged.iter().map(|(finding, ..)| finding.rule).collect();
+        let places = Places::of(old, self.case.kind, self.case.policy);
+        let marker = Claims::of(old);
+        let ours = marker.iter().flat_map(|claim| places.claimed(claim));
+        let ours: HashSet<String> = ours.map(|place| pointer(&place.path)).collect();
         let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
         for finding in self.case.findings_of(|rule| again.contains(rule), old, self.facts) {
             let first = Before { worst: finding.measure, count: 0, places: BTreeMap::new() };
             let before = violations.entry(key(&finding)).or_insert(first);
             before.worst = before.worst.max(finding.measure);
-            before.count += 1;
-            *before.places.entry(without_indices(&finding.pointer)).or_default() += 1;
+            let place = before.places.entry(without_indices(&finding.pointer)).or_default();
+            place.left += 1;
+            // What a fix copied may stay where it is, and excuses nothing elsewhere.
+            if !is_at_or_below(&finding.pointer, &ours) {
+                place.counted += 1;
+                before.count += 1;
+            }
         }
         for anywhere in [false, true] {
             for ((finding, _, action), known) in judged.iter().zip(&mut known).filter(|(_, known)| !**known) {
                 let Some(before) = violations.get_mut(&key(finding)) else { continue };
-                let left = match before.places.get_mut(&without_indices(&finding.pointer)) {
-                    Some(left) if !anywhere => left,
-                    _ if anywhere && !ours(finding, *action) => &mut before.count,
-                    _ => continue,
-                };
-                if *left > 0 && finding.measure <= before.worst {
-                    *left -= 1;
+                if finding.measure > before.worst {
+                    continue;
+                }
+                if anywhere {
+                    *known = before.count > 0 && !not_theirs(finding, *action);
+                    before.count -= usize::from(*known);
+                } else if let Some(place) = before.places.get_mut(&without_indices(&finding.pointer))
+                    && place.left > 0
+                {
                     *known = true;
-                    if !anywhere {
+                    place.left -= 1;
+                    if place.counted > 0 {
+                        place.counted -= 1;
                         before.count -= 1;
                     }
                 }
@@ -175,13 +188,16 @@ impl Judge<'_> {
         if !self.fixable || self.case.claims == Claims::default() {
             return Authors::All;
         }
-        // Nor is the old object's marker believed where it can be disproved: whoever may annotate could have written it,
-        // unseen by us (B22).
+        // Nor is the old object's marker believed where it can be disproved, on the new object and on the old one: whoever
+        // may annotate could have written it, unseen by us (B22).
         let implied = author::implied(self.case.object, self.case.kind, self.case.policy);
-        let unsure = |claim: &str, findings: &[Finding]| {
-            self.case.held.contains(claim) && findings.iter().any(|it| it.stopped_by_lookup && claim_of(it) == claim)
+        let earlier =
+            self.case.earlier().map(|earlier| prove(&earlier, self.facts, |it, _| earlier.held.contains(it)).1);
+        let believed = |claim: &str, findings: &[Finding]| {
+            let proven = || earlier.as_ref().is_some_and(|earlier| earlier.contains(claim));
+            let unsure = || findings.iter().any(|it| it.stopped_by_lookup && claim_of(it) == claim);
+            implied.contains(claim) || (self.case.held.contains(claim) && (proven() || unsure()))
         };
-        let believed = |claim: &str, findings: &[Finding]| implied.contains(claim) || unsure(claim, findings);
         let (findings, claims) = prove(self.case, self.facts, believed);
         if claims == Claims::default() {
             return Authors::All;
@@ -241,9 +257,14 @@ impl Authors {
         let Some(pointers) = denials.get(&key(finding)) else { return false };
         let pointer = finding.pointer.as_str();
         // A value of ours may repeat what the author's own one is denied for: a startup probe that mirrors a liveness.
-        let mut above = pointer.match_indices('/').map(|(end, _)| &pointer[..end]);
-        pointers.contains(pointer) || !(ours.contains(pointer) || above.any(|place| ours.contains(place)))
+        pointers.contains(pointer) || !is_at_or_below(pointer, ours)
     }
+}
+
+/// Whether the pointer leads to one of these places, or below one.
+fn is_at_or_below(pointer: &str, places: &HashSet<String>) -> bool {
+    let mut above = pointer.match_indices('/').map(|(end, _)| &pointer[..end]);
+    places.contains(pointer) || above.any(|place| places.contains(place))
 }
 
 /// The ratchet's key: the rule, the container's name or the place without indices, and whether it may be denied at all:
@@ -265,6 +286,15 @@ struct Before {
     /// How many findings no new one was matched with: one hook that fails does not excuse a second one of the same
     /// container.
     count: usize,
-    /// How many of them at each place, indices left out.
-    places: BTreeMap<String, usize>,
+    /// Those at each place, indices left out.
+    places: BTreeMap<String, AtPlace>,
+}
+
+/// Findings of the old object at one place that no new one was matched with.
+#[derive(Default)]
+struct AtPlace {
+    /// All of them.
+    left: usize,
+    /// Those among them that count elsewhere, too: not of what our fixes wrote.
+    counted: usize,
 }

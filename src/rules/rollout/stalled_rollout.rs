@@ -67,7 +67,6 @@ use crate::engine::pod::Template;
 use crate::engine::pointer::pointer;
 use crate::engine::rule::{Category, Meta, Rule};
 use crate::rollout::{IntOrPercent, MAX_SURGE, MAX_UNAVAILABLE, NoRoom, RollPlan, Rolling};
-use crate::rules::rollout::default_rolling_update::DefaultRollingUpdate;
 
 /// The rule.
 pub struct StalledRollout;
@@ -163,10 +162,6 @@ fn no_place(
         }
         reason => reason.to_string(),
     };
-    // What we wrote when there was room is not held against the author.
-    if context.is_claimed(DefaultRollingUpdate::META.id) {
-        cap = Some(Action::Warn);
-    }
     let unavailable = rolling.now.max_unavailable;
     let none = match waits {
         Waits::Author => format!("maxUnavailable is {unavailable}"),

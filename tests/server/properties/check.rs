@@ -180,7 +180,11 @@ fn converges(case: &Case, mutate: &Verdict, result: &str, and_untouched: bool) -
     if let Some(patch) = ask(&untouched, Endpoint::Mutate).and_then(|verdict| verdict.patch) {
         return Err(format!("an UPDATE that changes nothing of\n{result}\nis patched {patch}"));
     }
-    Ok(())
+    // TRAPS C15: nor is it denied, whatever the policy says by now.
+    match ask(&untouched, Endpoint::Validate).and_then(|verdict| verdict.denial) {
+        Some(denial) => Err(format!("an UPDATE that changes nothing of\n{result}\nis denied {denial}")),
+        None => Ok(()),
+    }
 }
 
 /// Whether values of ours may stand in the object, to be renewed, or have been dropped, to come back: `/validate` alone

@@ -298,8 +298,13 @@ fn c15_what_we_copied_excuses_no_second_violation_of_the_author() {
     assert_eq!(*marker(&old), "missing-startup-probe/c");
     let mut new = old.clone();
     new["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = probe;
-    let pointers: Vec<_> = denied(&policy, Some(&old), &new).into_iter().map(|(_, pointer)| pointer).collect();
-    assert_eq!(pointers, ["/spec/template/spec/containers/0/readinessProbe/timeoutSeconds"]);
+    let pointers =
+        |new: &Json| -> Vec<_> { denied(&policy, Some(&old), new).into_iter().map(|(_, pointer)| pointer).collect() };
+    assert_eq!(pointers(&new), ["/spec/template/spec/containers/0/readinessProbe/timeoutSeconds"]);
+    // Nor does it when it gives way to a probe of the author's own.
+    let sane = json!({"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 2, "periodSeconds": 10});
+    new["spec"]["template"]["spec"]["containers"][0]["startupProbe"] = sane;
+    assert_eq!(pointers(&new), ["/spec/template/spec/containers/0/readinessProbe/timeoutSeconds"]);
 }
 
 #[test]
@@ -356,4 +361,35 @@ fn b06_what_the_first_round_wrote_outside_the_template_stays_though_the_template
     assert_eq!(*marker(&first), "default-rolling-update,missing-pre-stop/c");
     assert_eq!(first["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
     assert_eq!(judge(Endpoint::Mutate, Some(&old), &first).patch, None);
+}
+
+#[test]
+fn i05_a_hook_of_ours_is_not_denied_for_the_grace_that_the_author_shortens() {
+    let policy = Policy::parse(P0).unwrap();
+    let old = mutated(None, &deployment(json!({})));
+    assert_eq!(*marker(&old), "missing-pre-stop/c");
+    for grace in [5, 12] {
+        let mut new = old.clone();
+        new["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(grace);
+        assert_eq!(denied(&policy, Some(&old), &new), [], "{grace}");
+    }
+}
+
+#[test]
+fn i05_what_we_wrote_when_there_was_room_is_not_held_against_the_author() {
+    let policy = policy("stalled-rollout: deny, default-rolling-update: {action: warn, fix: true}");
+    let mut author = deployment(json!({}));
+    author["spec"]["replicas"] = json!(4);
+    author["spec"]["strategy"]["rollingUpdate"] = json!({"maxUnavailable": "25%", "maxSurge": "25%"});
+    let old = mutated_under(&policy, None, &author);
+    assert_eq!(old["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
+    let mut new = old.clone();
+    new["spec"]["template"]["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
+    assert_eq!(denied(&policy, Some(&old), &new), []);
+    let mut by_author = new.clone();
+    by_author["metadata"]["annotations"] = json!({});
+    assert_eq!(denied(&policy, None, &by_author).len(), 1);
+    by_author["metadata"] = json!({"name": "web", "annotations": {"plimsoll.dev/fixed": "default-rolling-update"},
+        "ownerReferences": [{"apiVersion": "x.io/v1", "kind": "Foo", "name": "f", "uid": "u", "controller": true}]});
+    assert_eq!(denied(&policy, None, &by_author).len(), 1);
 }

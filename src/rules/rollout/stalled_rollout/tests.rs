@@ -142,17 +142,3 @@ fn c10_ordered_ready_with_more_than_one_unavailable() {
     assert_eq!(check(r#","podManagementPolicy":7"#, "3"), []);
     assert_eq!(check("", "0"), [], "the API server refuses it");
 }
-
-#[test]
-fn what_plimsoll_wrote_warns_at_most() {
-    let ours = r#"{"metadata":{"name":"web","annotations":{"plimsoll.dev/fixed":"default-rolling-update"}},"#;
-    let spec = format!(r#""spec":{{{ZERO},"template":{{"spec":{{"containers":[{{"name":"c"}}]{HOST_PORT}}}}}}}}}"#);
-    let text = format!("{ours}{spec}");
-    let (object, facts, declined) = (Value::parse(&text).unwrap(), nothing_known(), Declined::default());
-    let policy = Policy::of(&[("stalled-rollout", Action::Deny, false, json!({}))]).unwrap();
-    let kind = kind::lookup("apps", "Deployment").unwrap();
-    let context = Context::new(Endpoint::Validate, Operation::Update, kind, &object, &facts, &policy, &declined);
-    let mut findings = Vec::new();
-    StalledRollout::check(&context, &Params {}, &mut findings);
-    assert_eq!((findings.len(), findings[0].cap), (1, Some(Action::Warn)));
-}
