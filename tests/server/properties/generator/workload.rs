@@ -403,12 +403,14 @@ const UPDATE_STRATEGIES: &[&str] = &[
 ];
 
 /// Makes of an object what an API server would have stored: it refuses counts that are negative, or text without a
-/// percent sign (apps/v1, validation of `replicas`, `maxUnavailable` and `maxSurge`), and a grace that is no number.
+/// percent sign (apps/v1, validation of `replicas`, `maxUnavailable` and `maxSurge`), and seconds that are no number.
 pub fn as_stored(object: &mut Json, kind: &str) {
     let grace: Vec<&str> =
         template_path(kind).iter().copied().chain(["spec", "terminationGracePeriodSeconds"]).collect();
-    if !object.at(&grace).is_null() && object.at(&grace).as_i64().is_none() {
-        object.set(&grace, json("30"));
+    for (path, number) in [(&grace[..], "30"), (&["spec", "minReadySeconds"], "0")] {
+        if !object.at(path).is_null() && object.at(path).as_i64().is_none() {
+            object.set(path, json(number));
+        }
     }
     let replicas = object.at(&["spec", "replicas"]);
     if !replicas.is_null() && replicas.as_i64().is_none_or(|count| count < 0) {
