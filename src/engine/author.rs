@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::document::{Object, Value};
 use super::kind::Kind;
 use super::marker::{Claims, OWN_PREFIX};
 use super::ownership::{Managed, Place};
 use super::pod::{Container, Template};
+use super::pointer::pointer;
 use crate::policy::Policy;
 
 /// A place in one object that a claim stands for.
@@ -57,6 +58,11 @@ impl<'o> Places<'o> {
         };
         let Some(setting) = self.policy.setting(rule) else { return Vec::new() };
         setting.managed.iter().filter_map(|managed| self.place(managed, container)).collect()
+    }
+
+    /// Pointers to all places that these entries stand for.
+    pub fn pointers(&self, claims: &Claims) -> HashSet<String> {
+        claims.iter().flat_map(|claim| self.claimed(claim)).map(|place| pointer(&place.path)).collect()
     }
 
     fn place(&self, managed: &Managed, container: Option<&str>) -> Option<Claimed> {

@@ -337,14 +337,14 @@ fn drop_what_has_no_room(case: &Case<'_>, plan: &mut Plan, verdict: &mut Verdict
     }
     // Old values come back all the same, or pods would restart; from then on they count as the author's.
     if no_room(plan) {
-        let mut claims = own_marker(case, &plan.proven);
+        let own = own_marker(case, &plan.proven);
         // What stands under a key of our own is ours without an entry: had it room, the next write would add it.
         let mut implied = author::implied(case.old.unwrap_or(case.object), case.kind, case.policy);
         implied.retain(|claim| plan.proven.contains(claim));
-        claims.extend(implied);
-        plan.claims = claims;
+        implied.extend(own.clone());
+        plan.claims = implied;
         if no_room(plan) {
-            plan.claims = own_marker(case, &plan.proven);
+            plan.claims = own;
         }
     }
 }

@@ -15,7 +15,7 @@ use super::finding::{Action, Finding};
 use super::fixing::{can_be_claimed, claim_of, may_write, prove, warning};
 use super::marker::Claims;
 use super::message;
-use super::pointer::{pointer, without_indices};
+use super::pointer::without_indices;
 use super::request::Request;
 use super::text::quoted;
 use super::verdict::{Judged, Verdict};
@@ -141,10 +141,7 @@ impl Judge<'_> {
         let Some(old) = self.case.old else { return known };
         // Only what is found again can be old: by rules that found something.
         let again: HashSet<&str> = judged.iter().map(|(finding, ..)| finding.rule).collect();
-        let places = Places::of(old, self.case.kind, self.case.policy);
-        let marker = Claims::of(old);
-        let ours = marker.iter().flat_map(|claim| places.claimed(claim));
-        let ours: HashSet<String> = ours.map(|place| pointer(&place.path)).collect();
+        let ours = Places::of(old, self.case.kind, self.case.policy).pointers(&Claims::of(old));
         let mut violations: BTreeMap<Key, Before> = BTreeMap::new();
         for finding in self.case.findings_of(|rule| again.contains(rule), old, self.facts) {
             let first = Before { worst: finding.measure, count: 0, places: BTreeMap::new() };
@@ -202,8 +199,6 @@ impl Judge<'_> {
         if claims == Claims::default() {
             return Authors::All;
         }
-        let ours = claims.iter().flat_map(|claim| self.places.claimed(claim));
-        let ours = ours.map(|place| pointer(&place.path)).collect();
         let mut denials: BTreeMap<Key, HashSet<String>> = BTreeMap::new();
         for mut finding in findings {
             let excepted = self.exception(&mut finding).is_some();
@@ -211,7 +206,7 @@ impl Judge<'_> {
                 denials.entry(key(&finding)).or_default().insert(finding.pointer);
             }
         }
-        Authors::Some { denials, ours }
+        Authors::Some { denials, ours: self.places.pointers(&claims) }
     }
 
     /// A change that only lowers `spec.replicas` or sets `spec.paused` is never held up (TRAPS C15), whatever our fixes
