@@ -10,7 +10,7 @@ use crate::config::Source;
 use crate::config::digest::{Content, InvalidBase64};
 use crate::engine::document::Value;
 use crate::engine::facts::{Quota, Revision};
-use crate::engine::neighbours::{Labels, labels};
+use crate::engine::neighbours::{Labels, Requirement, labels};
 
 /// Go reads a `null` string as an empty one.
 type Texts = Option<BTreeMap<String, Option<String>>>;
@@ -98,7 +98,11 @@ pub(super) fn quota(object: &Value<'_>) -> Option<Quota> {
     let name = object["metadata"]["name"].as_str()?.to_owned();
     let mut hard: Vec<String> = object["spec"]["hard"].members().map(|(key, _)| key.to_owned()).collect();
     hard.sort();
-    Some(Quota { name, hard })
+    let scopes = object["spec"]["scopes"].items().iter().filter_map(Value::as_str).map(Requirement::exists);
+    let selected = object["spec"]["scopeSelector"]["matchExpressions"].items();
+    // One that cannot be read may count the pod.
+    let selected = selected.iter().filter_map(|expression| Requirement::read(expression, "scopeName"));
+    Some(Quota { name, hard, scopes: scopes.chain(selected).collect() })
 }
 
 /// Whether a LimitRange gives containers a cpu or memory request or limit that they did not ask for. The API server
@@ -154,6 +158,7 @@ fn member<'a>(object: Option<&'a RawValue>, name: &str) -> Option<&'a RawValue> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::neighbours::Operator;
 
     fn sets_defaults(limits: &str) -> bool {
         let text = format!(r#"{{"spec":{{"limits":[{limits}]}}}}"#);
@@ -168,6 +173,18 @@ mod tests {
         assert!(!sets_defaults(r#"{"type":"Pod","max":{"cpu":"1"}}"#));
         assert!(!sets_defaults(r#"{"type":"Container","default":{"ephemeral-storage":"1Gi"},"max":null}"#));
         assert!(!super::sets_defaults(&Value::parse("{}").unwrap()));
+    }
+
+    #[test]
+    fn c20_both_ways_to_scope_a_quota_are_read() {
+        let text = r#"{"metadata":{"name":"q"},"spec":{"hard":{"pods":"4","cpu":"1"},"scopes":["BestEffort",7],
+            "scopeSelector":{"matchExpressions":[
+                {"scopeName":"PriorityClass","operator":"In","values":["high"]},{"scopeName":"X","operator":"?"}]}}}"#;
+        let quota = quota(&Value::parse(text).unwrap()).unwrap();
+        assert_eq!(quota.hard, ["cpu", "pods"]);
+        let class =
+            Requirement { key: "PriorityClass".to_owned(), operator: Operator::In, values: vec!["high".to_owned()] };
+        assert_eq!(quota.scopes, [Requirement::exists("BestEffort"), class]);
     }
 
     #[test]

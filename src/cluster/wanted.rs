@@ -63,6 +63,7 @@ impl Wanted {
                     immutable: config.immutable,
                     bytes: config.content.bytes(),
                     missing_keys: config.content.missing_keys(&reference),
+                    binary_keys: config.content.binary_keys(&reference),
                 }),
                 Known::Absent => Known::Absent,
                 Known::Unknown(reason) => Known::Unknown(reason),

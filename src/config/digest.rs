@@ -153,6 +153,13 @@ impl Content {
         named.filter(|key| !there.contains(key.as_str())).cloned().collect()
     }
 
+    /// The keys that the reference names and that stand in `binaryData` alone, sorted.
+    pub fn binary_keys(&self, reference: &Reference) -> Vec<String> {
+        let there = |key: &str, member| self.entries.contains_key(&(key.to_owned(), member));
+        let named = reference.keys.iter().flatten();
+        named.filter(|key| there(key, "binaryData") && !there(key, "data")).cloned().collect()
+    }
+
     fn frame(&self, update: &mut impl FnMut(&[u8]), keys: Option<&BTreeSet<String>>) {
         let mut entry = |member: &str, key: &str, value: &[u8]| {
             frame(update, &[member, key]);

@@ -10,7 +10,8 @@ use super::neighbours::Workload;
 use super::plan::Termination;
 use super::pod::Template;
 use super::request::{Endpoint, Operation};
-use crate::policy::Policy;
+use super::scope::is_fought_over;
+use crate::policy::{FixAt, Policy};
 use crate::rollout::RollPlan;
 
 /// One object under judgement.
@@ -126,9 +127,13 @@ impl<'a> Context<'a> {
         workloads.iter().find(scaled)
     }
 
-    /// Whether this rule's fix is turned on and its kind may be written to.
+    /// Whether this rule's fix is turned on and will be written, to the object or to the pods that it makes: not where
+    /// an operator would patch it back (TRAPS B10).
     pub fn fixes(&self, rule: &str) -> bool {
-        self.kind.mutable && self.policy.fixes(rule) && !self.declined.covers(rule)
+        let Some(setting) = self.policy.setting(rule).filter(|setting| setting.fixes()) else { return false };
+        let at_pod = self.policy.fix_at == FixAt::Pod && setting.fixes_pods();
+        let written = at_pod || !is_fought_over(self.kind, self.object);
+        self.kind.mutable && written && !self.declined.covers(rule)
     }
 
     /// Whether what stands under this template annotation is this rule's: the key is our own, or the marker says so.

@@ -26,7 +26,7 @@ impl<'a> Simple<'a> {
     pub fn of(exec: &'a Value<'a>) -> Option<Simple<'a>> {
         let command: Vec<&str> = exec["command"].items().iter().map(Value::as_str).collect::<Option<_>>()?;
         match command.as_slice() {
-            [shell, flag, script] if SHELLS.contains(&base(shell)) && flag.starts_with('-') && flag.ends_with('c') => {
+            [shell, flag, script] if is_script(shell, flag) => {
                 let script = script.trim().trim_end_matches(';');
                 let mut words: Vec<&str> = script.split_whitespace().collect();
                 if words.first() == Some(&"exec") {
@@ -56,6 +56,31 @@ impl<'a> Simple<'a> {
             _ => None,
         }
     }
+}
+
+/// Seconds, rounded up, that this `exec` handler surely takes: it sleeps, or it is a script that sleeps first. `None`
+/// where that cannot be told.
+pub fn sleeps_at_least<'a>(exec: &'a Value<'a>) -> Option<i64> {
+    if let Some(command) = Simple::of(exec) {
+        return command.sleeps();
+    }
+    let [shell, flag, script] = exec["command"].items() else { return None };
+    let (shell, flag, script) = (shell.as_str()?, flag.as_str()?, script.as_str()?);
+    let first = script.split([';', '&', '|', '\n']).next()?;
+    // `sleep 40 & …` does not wait, and of `sleep 40 | …` or `sleep 40 || …` it is not worth to tell.
+    let rest = &script[first.len()..];
+    let waits = rest.starts_with("&&") || rest.starts_with([';', '\n']);
+    if !is_script(shell, flag) || !waits || first.contains(SYNTAX) {
+        return None;
+    }
+    match first.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [program, time] if base(program) == "sleep" => seconds(time),
+        _ => None,
+    }
+}
+
+fn is_script(shell: &str, flag: &str) -> bool {
+    SHELLS.contains(&base(shell)) && flag.starts_with('-') && flag.ends_with('c')
 }
 
 /// The last part of a path.
@@ -162,6 +187,32 @@ mod tests {
             &["sleep", "99999999999999999999"],
             &["sleep", "999999999d"],
             &["sleepy", "5"],
+        ] {
+            assert_eq!(sleeps(command), None, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_sleeps_first_takes_that_long() {
+        let sleeps = |command: &[&str]| {
+            let text = serde_json::json!({"command": command}).to_string();
+            sleeps_at_least(&Value::parse(&text).unwrap())
+        };
+        assert_eq!(sleeps(&["sleep", "10"]), Some(10));
+        assert_eq!(sleeps(&["sh", "-c", "sleep 5; nginx -s quit"]), Some(5));
+        assert_eq!(sleeps(&["/bin/bash", "-ec", " /bin/sleep 2m && kill $PID"]), Some(120));
+        assert_eq!(sleeps(&["sh", "-c", "sleep 7\nwait"]), Some(7));
+        for command in [
+            &["sh", "-c", "nginx -s quit; sleep 5"][..],
+            &["sh", "-c", "sleep 5 & wait"],
+            &["sh", "-c", "sleep 5 | cat"],
+            &["sh", "-c", "sleep 5 || true"],
+            &["sh", "-c", "sleep $N; true"],
+            &["sh", "-c", "sleep 5 6; true"],
+            &["sh", "-c", "sleep infinity; true"],
+            &["sh", "-c", ""],
+            &["sh", "sleep 5; true"],
+            &["python", "-c", "sleep 5; x"],
         ] {
             assert_eq!(sleeps(command), None, "{command:?}");
         }

@@ -7,7 +7,8 @@ use std::fmt;
 
 use chrono::NaiveDate;
 
-use super::neighbours::{Autoscaler, Budget, Claim, Labels, Service, Workload};
+use super::neighbours::{Autoscaler, Budget, Claim, Labels, Requirement, Selector, Service, Workload};
+use super::pod::{Container, Template};
 use crate::config::Reference;
 
 /// A fact: known, known to be absent, or unknown for a reason.
@@ -125,11 +126,42 @@ pub struct Quota {
     pub name: String,
     /// The keys of `spec.hard`, for instance `pods`, `requests.cpu`.
     pub hard: Vec<String>,
+    /// `spec.scopes` and `spec.scopeSelector`, all of which a pod must match to be counted: a requirement's key is the
+    /// scope's name.
+    pub scopes: Vec<Requirement>,
 }
 
 impl Quota {
-    /// Whether it limits what a pod more would need: pods, cpu or memory (TRAPS C20).
-    pub fn limits_pods(&self) -> bool {
+    /// Whether it limits what a pod more of this template would need: pods, cpu or memory (TRAPS C20).
+    pub fn limits(&self, template: &Template<'_>) -> bool {
+        self.limits_pods() && self.counts(template)
+    }
+
+    /// Whether pods of this template match its scopes (core/v1 ResourceQuotaScope). Those of a workload that is rolled
+    /// out have no `activeDeadlineSeconds`, which is what `Terminating` asks for.
+    fn counts(&self, template: &Template<'_>) -> bool {
+        if self.scopes.is_empty() {
+            return true;
+        }
+        let asks = |list: &str, container: &Container<'_>| {
+            let amounts = container.value["resources"][list].members();
+            amounts.into_iter().any(|(name, amount)| matches!(name, "cpu" | "memory") && !amount.is_null())
+        };
+        let mut containers = template.containers();
+        let some = containers.any(|container| asks("requests", &container) || asks("limits", &container));
+        let mut scopes = Labels::new();
+        let effort = if some { "NotBestEffort" } else { "BestEffort" };
+        // Which namespaces its affinity names is not looked at: it may be counted.
+        for scope in ["NotTerminating", "CrossNamespacePodAffinity", effort] {
+            scopes.insert(scope.to_owned(), String::new());
+        }
+        if let Some(class) = template.spec()["priorityClassName"].as_str() {
+            scopes.insert("PriorityClass".to_owned(), class.to_owned());
+        }
+        Selector { labels: Labels::new(), expressions: self.scopes.clone() }.matches(&scopes)
+    }
+
+    fn limits_pods(&self) -> bool {
         self.hard.iter().any(|key| {
             matches!(
                 key.as_str(),
@@ -198,6 +230,9 @@ pub struct ConfigFacts {
     pub bytes: u64,
     /// Keys that the reference names and the object lacks, sorted.
     pub missing_keys: Vec<String>,
+    /// Keys that the reference names and a ConfigMap has in `binaryData` alone, sorted: no environment variable can be
+    /// made of them (the kubelet reads `data`).
+    pub binary_keys: Vec<String>,
 }
 
 impl Facts {
@@ -322,6 +357,37 @@ pub enum RevisionStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::document::Value;
+
+    #[test]
+    fn c20_a_quota_counts_the_pods_that_match_every_scope() {
+        let requirement = |text: &str| Requirement::read(&Value::parse(text).unwrap(), "scopeName").unwrap();
+        let exists = |name: &str| requirement(&format!(r#"{{"scopeName":"{name}","operator":"Exists"}}"#));
+        let limits = |scopes: Vec<Requirement>, pod: &str| {
+            let pod = Value::parse(pod).unwrap();
+            let quota = Quota { name: "q".to_owned(), hard: vec!["pods".to_owned()], scopes };
+            quota.limits(&Template { path: &[], value: &pod })
+        };
+        let some = r#"{"spec":{"containers":[{"name":"c"},{"name":"d","resources":{"limits":{"cpu":"1"}}}]}}"#;
+        let none = r#"{"spec":{"containers":[{"name":"c","resources":{"limits":{"example.org/x":1}}}]}}"#;
+        let high = r#"{"spec":{"priorityClassName":"high"}}"#;
+        for (scope, in_some, in_none) in [
+            ("NotBestEffort", true, false),
+            ("BestEffort", false, true),
+            ("NotTerminating", true, true),
+            ("Terminating", false, false),
+        ] {
+            assert_eq!(limits(vec![exists(scope)], some), in_some, "{scope}");
+            assert_eq!(limits(vec![exists(scope)], none), in_none, "{scope}");
+        }
+        assert!(!limits(vec![exists("NotTerminating"), exists("BestEffort")], some), "all must match");
+        let class = |rest: &str| requirement(&format!(r#"{{"scopeName":"PriorityClass",{rest}}}"#));
+        assert!(limits(vec![class(r#""operator":"In","values":["high"]"#)], high));
+        assert!(!limits(vec![class(r#""operator":"In","values":["low"]"#)], high));
+        assert!(!limits(vec![class(r#""operator":"In","values":["high"]"#)], some));
+        assert!(!limits(vec![class(r#""operator":"Exists""#)], some));
+        assert!(limits(vec![class(r#""operator":"DoesNotExist""#)], some));
+    }
 
     #[test]
     fn versions_as_servers_spell_them() {

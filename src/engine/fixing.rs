@@ -9,7 +9,7 @@ use super::facts::{Facts, Known, Reason};
 use super::finding::{Finding, Fix};
 use super::marker::{Claims, MARKER};
 use super::patch::{Patch, Unresolved};
-use super::scope::is_controlled;
+use super::scope::is_fought_over;
 use super::text::quoted;
 use super::verdict::{Applied, Verdict};
 use crate::rules;
@@ -70,8 +70,8 @@ pub fn mutate(case: &Case<'_>, facts: &Facts) -> Verdict {
 /// Whether `/mutate` writes to this object at all: not to a kind that cannot be patched, nor where its operator would
 /// patch it back.
 pub fn may_write(case: &Case<'_>) -> bool {
-    let fought_over = is_controlled(case.object) && case.kind.stands_for.is_none();
-    case.kind.mutable && !fought_over && !(case.kind.immutable && case.old.is_some())
+    let kind = case.kind;
+    kind.mutable && !is_fought_over(kind, case.object) && !(kind.immutable && case.old.is_some())
 }
 
 /// The warning for a finding, in the same words from both webhooks: the API server shows equal ones once.

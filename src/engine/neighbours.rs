@@ -32,6 +32,26 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
+impl Requirement {
+    /// Reads a requirement whose key stands in this member; `None` where it has none, or an operator that we do not know.
+    pub fn read(value: &Value<'_>, key: &str) -> Option<Requirement> {
+        let operator = match value["operator"].as_str()? {
+            "In" => Operator::In,
+            "NotIn" => Operator::NotIn,
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            _ => return None,
+        };
+        let values = value["values"].items().iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(Requirement { key: value[key].as_str()?.to_owned(), operator, values })
+    }
+
+    /// That there is such a key.
+    pub fn exists(key: &str) -> Requirement {
+        Requirement { key: key.to_owned(), operator: Operator::Exists, values: Vec::new() }
+    }
+}
+
 /// Operators of label selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operator {
@@ -50,21 +70,8 @@ impl Selector {
     /// selector says nothing that could be relied on.
     pub fn read(value: &Value<'_>) -> Option<Selector> {
         value.as_object()?;
-        let expression = |expression: &Value<'_>| {
-            let operator = match expression["operator"].as_str()? {
-                "In" => Operator::In,
-                "NotIn" => Operator::NotIn,
-                "Exists" => Operator::Exists,
-                "DoesNotExist" => Operator::DoesNotExist,
-                _ => return None,
-            };
-            Some(Requirement {
-                key: expression["key"].as_str()?.to_owned(),
-                operator,
-                values: expression["values"].items().iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            })
-        };
-        let expressions: Option<Vec<_>> = value["matchExpressions"].items().iter().map(expression).collect();
+        let expressions = value["matchExpressions"].items().iter();
+        let expressions: Option<Vec<_>> = expressions.map(|expression| Requirement::read(expression, "key")).collect();
         Some(Selector { labels: labels(&value["matchLabels"]), expressions: expressions? })
     }
 
@@ -177,9 +184,10 @@ pub struct Workload {
     pub serving: bool,
     /// Whether an update ends every pod before a new one starts (`strategy: {type: Recreate}`).
     pub recreates: bool,
-    /// Names of the PersistentVolumeClaims that its pods share, in the order of its volumes. None where all of them are
-    /// kept on one node.
+    /// Names of the PersistentVolumeClaims that its pods share, in the order of its volumes.
     pub shared_claims: Vec<String>,
+    /// Whether its pod template may mean to keep all pods on one node: there they can share a ReadWriteOnce volume.
+    pub on_one_node: bool,
 }
 
 /// A PersistentVolumeClaim.
@@ -280,9 +288,13 @@ impl Claim {
         })
     }
 
-    /// The access mode that keeps it to one node or one pod; `None` where another mode lets many nodes mount it, or no
-    /// mode is known.
-    pub fn exclusive(&self) -> Option<&str> {
+    /// The access mode that keeps the pods of this workload from sharing it, because it is for one node or one pod;
+    /// `None` where another mode lets many nodes mount it, or no mode is known.
+    pub fn keeps_apart(&self, workload: &Workload) -> Option<&str> {
+        self.exclusive().filter(|mode| !workload.on_one_node || *mode == "ReadWriteOncePod")
+    }
+
+    fn exclusive(&self) -> Option<&str> {
         let mut modes = self.access_modes.iter();
         if modes.any(|mode| mode.ends_with("Many")) {
             return None;

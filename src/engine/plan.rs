@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::document::Value;
-use super::exec::Simple;
+use super::exec::sleeps_at_least;
 use super::facts::{Known, Reason, ServerVersion};
 use super::ownership::author_set;
 use super::pod::Container;
@@ -159,5 +159,5 @@ pub fn preset_seconds(container: &Container<'_>) -> Option<i64> {
         return None;
     }
     let action = hook["sleep"]["seconds"].as_i64().filter(|seconds| *seconds >= 0);
-    Some(action.or_else(|| Simple::of(hook.get("exec"))?.sleeps()).unwrap_or(0))
+    Some(action.or_else(|| sleeps_at_least(hook.get("exec"))).unwrap_or(0))
 }

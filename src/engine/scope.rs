@@ -92,9 +92,10 @@ pub fn built_in_controller(object: &Value<'_>, kind: &Kind) -> bool {
     controller(object).is_some_and(|owner| kind.built_in_owners.contains(&owner))
 }
 
-/// Whether any controller owns it: then a patch would be fought over (TRAPS B10).
-pub fn is_controlled(object: &Value<'_>) -> bool {
-    controller(object).is_some()
+/// Whether any controller owns it, which would patch back what is written to it (TRAPS B10); not a Pod that is fixed in
+/// its workload's stead, which nobody writes a second time.
+pub fn is_fought_over(kind: &Kind, object: &Value<'_>) -> bool {
+    kind.stands_for.is_none() && controller(object).is_some()
 }
 
 /// Whether the two objects are alike but for annotations under our own keys, on the workload and on its template

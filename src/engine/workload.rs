@@ -24,6 +24,7 @@ impl Workload {
             serving: template.serving(),
             recreates: recreates && row.strategy == Strategy::Deployment,
             shared_claims: shared_claims(object, &template),
+            on_one_node: on_one_node(template.spec()),
         })
     }
 }
@@ -31,9 +32,6 @@ impl Workload {
 /// The claims that the template names. A StatefulSet's `volumeClaimTemplates` replace a volume of the same name by a
 /// claim of each pod's own.
 fn shared_claims(object: &Value<'_>, template: &Template<'_>) -> Vec<String> {
-    if on_one_node(template.spec()) {
-        return Vec::new();
-    }
     let own = object.at(&["spec", "volumeClaimTemplates"]).items();
     let own: BTreeSet<&str> = own.iter().filter_map(|claim| claim["metadata"]["name"].as_str()).collect();
     let replaced = |volume: &&Value<'_>| volume["name"].as_str().is_some_and(|name| own.contains(name));
@@ -45,10 +43,27 @@ fn shared_claims(object: &Value<'_>, template: &Template<'_>) -> Vec<String> {
 
 /// Whether the pod spec may mean to keep all pods on one node: there they can share a ReadWriteOnce volume.
 fn on_one_node(spec: &Value<'_>) -> bool {
-    let required = ["affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
     !spec["nodeName"].is_null()
-        || !spec.at(&["nodeSelector", "kubernetes.io/hostname"]).is_null()
-        || !spec.at(&required).items().is_empty()
+        || !spec.at(&["nodeSelector", HOSTNAME]).is_null()
+        || !spec.at(&["affinity", "podAffinity", required]).items().is_empty()
+        || names_one_node(spec.at(&["affinity", "nodeAffinity", required, "nodeSelectorTerms"]))
+}
+
+/// The well-known label of a node's name.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Whether these terms, of which one must hold, are one that holds for one name of a node only.
+fn names_one_node(terms: &Value<'_>) -> bool {
+    let [term] = terms.items() else { return false };
+    let one = |member: &str, key: &str| {
+        term[member].items().iter().any(|expression| {
+            expression["key"].as_str() == Some(key)
+                && expression["operator"].as_str() == Some("In")
+                && expression["values"].items().len() == 1
+        })
+    };
+    one("matchExpressions", HOSTNAME) || one("matchFields", "metadata.name")
 }
 
 #[cfg(test)]
@@ -57,13 +72,17 @@ mod tests {
     use crate::engine::kind::lookup;
 
     fn claims(kind: &str, spec: &str, pod: &str) -> Vec<String> {
+        workload(kind, spec, pod).shared_claims
+    }
+
+    fn workload(kind: &str, spec: &str, pod: &str) -> Workload {
         let volumes = r#""volumes":[{"name":"tmp","emptyDir":{}},
             {"name":"data","persistentVolumeClaim":{"claimName":"data-0"}},
             {"name":"again","persistentVolumeClaim":{"claimName":"data-0"}},
             {"name":"more","persistentVolumeClaim":{"claimName":"more"}},
             {"name":"odd","persistentVolumeClaim":{"claimName":7}},{"name":"none","persistentVolumeClaim":null}]"#;
         let text = format!(r#"{{"spec":{{{spec}"template":{{"spec":{{{pod}{volumes}}}}}}}}}"#);
-        Workload::of(lookup("apps", kind).unwrap(), &Value::parse(&text).unwrap()).unwrap().shared_claims
+        Workload::of(lookup("apps", kind).unwrap(), &Value::parse(&text).unwrap()).unwrap()
     }
 
     #[test]
@@ -79,10 +98,23 @@ mod tests {
             r#""nodeName":"n1","#,
             r#""nodeSelector":{"kubernetes.io/hostname":"n1"},"#,
             r#""affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"h"}]}},"#,
+            r#""affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+                {"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}},"#,
+            r#""affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+                {"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}}},"#,
         ] {
-            assert_eq!(claims("Deployment", "", pod), [""; 0], "{pod}");
+            assert!(workload("Deployment", "", pod).on_one_node, "{pod}");
         }
-        assert_eq!(claims("Deployment", "", r#""nodeSelector":{"disk":"ssd"},"#), ["data-0", "more"]);
+        for pod in [
+            r#""nodeSelector":{"disk":"ssd"},"#,
+            r#""affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+                {"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1","n2"]}]}]}}},"#,
+            r#""affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+                {"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]},
+                {"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n2"]}]}]}}},"#,
+        ] {
+            assert!(!workload("Deployment", "", pod).on_one_node, "{pod}");
+        }
     }
 
     #[test]

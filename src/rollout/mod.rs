@@ -8,6 +8,6 @@ mod rounding;
 
 pub use deadline::{progress_deadline, startup_budget};
 pub use int_or_percent::IntOrPercent;
-pub use no_room::NoRoom;
+pub use no_room::{NoRoom, selects_own_pods};
 pub use plan::{Bounds, MAX_SURGE, MAX_UNAVAILABLE, RollPlan, Rolling, UpdateType};
 pub use rounding::{Resolved, resolve};

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use crate::engine::document::Value;
 use crate::engine::facts::{Known, Quota, Reason};
-use crate::engine::pod::Template;
+use crate::engine::neighbours::{Labels, Selector, labels};
+use crate::engine::pod::{Class, Template};
 use crate::engine::text::quoted;
 
 /// Why a pod beyond the wanted number might find no place, so that a rollout that may take none down first would wait
@@ -18,6 +20,8 @@ pub enum NoRoom {
     HostPort(i64),
     /// `hostNetwork: true`: every port of the pod is the node's, declared or not.
     HostNetwork,
+    /// A device that a container asks for, an extended resource: the old pods may hold every one; the resource's name.
+    Device(String),
     /// A volume of a PersistentVolumeClaim, which one node may hold exclusively; the claim's name.
     Claim(String),
     /// A ResourceQuota of the namespace on pods, cpu or memory; its name.
@@ -31,7 +35,7 @@ impl NoRoom {
     pub fn find(template: &Template<'_>, quotas: &Known<Vec<Quota>>) -> Option<NoRoom> {
         Self::in_template(template).or_else(|| match quotas {
             Known::Known(quotas) => {
-                quotas.iter().find(|quota| quota.limits_pods()).map(|quota| NoRoom::Quota(quota.name.clone()))
+                quotas.iter().find(|quota| quota.limits(template)).map(|quota| NoRoom::Quota(quota.name.clone()))
             }
             Known::Absent => None,
             Known::Unknown(reason) => Some(NoRoom::QuotaUnknown(*reason)),
@@ -40,17 +44,22 @@ impl NoRoom {
 
     fn in_template(template: &Template<'_>) -> Option<NoRoom> {
         let spec = template.spec();
+        let labels = labels(&template.metadata()["labels"]);
         let required =
             spec.at(&["affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]).items();
-        if !required.is_empty() {
+        if required.iter().any(|term| counts_old_pods(term, &labels)) {
             return Some(NoRoom::AntiAffinity);
         }
-        let mut spreads = spec["topologySpreadConstraints"].items().iter();
-        if let Some(spread) = spreads.find(|spread| spread["whenUnsatisfiable"].as_str() == Some("DoNotSchedule")) {
+        let hard = |spread: &&Value<'_>| spread["whenUnsatisfiable"].as_str() == Some("DoNotSchedule");
+        let mut spreads = spec["topologySpreadConstraints"].items().iter().filter(hard);
+        if let Some(spread) = spreads.find(|spread| counts_old_pods(spread, &labels)) {
             return Some(NoRoom::Spread(spread["topologyKey"].as_str().unwrap_or_default().to_owned()));
         }
         if let Some(taken) = Self::on_host(template) {
             return Some(taken);
+        }
+        if let Some(device) = device(template) {
+            return Some(NoRoom::Device(device));
         }
         let mut claims = spec["volumes"].items().iter().map(|volume| &volume["persistentVolumeClaim"]);
         let claim = claims.find(|claim| claim.as_object().is_some())?;
@@ -73,6 +82,39 @@ impl NoRoom {
     }
 }
 
+/// Whether this term of pod anti-affinity, or topology spread constraint, holds a new pod against the old ones: its
+/// selector matches the workload's own pods, and it does not tell revisions apart (`matchLabelKeys`, core/v1
+/// PodAffinityTerm and TopologySpreadConstraint). One without selector matches no pod.
+fn counts_old_pods(term: &Value<'_>, labels: &Labels) -> bool {
+    let by_revision = |key: &Value<'_>| key.as_str().is_some_and(|key| REVISION_LABELS.contains(&key));
+    selects_own_pods(term, labels) && !term["matchLabelKeys"].items().iter().any(by_revision)
+}
+
+/// Whether the selector of this term of pod (anti-)affinity, or topology spread constraint, matches pods with these
+/// labels. An operator that is not known may match.
+pub fn selects_own_pods(term: &Value<'_>, labels: &Labels) -> bool {
+    let selector = &term["labelSelector"];
+    selector.as_object().is_some() && Selector::read(selector).is_none_or(|selector| selector.matches(labels))
+}
+
+/// The labels by which controllers tell the pods of one revision from those of another.
+const REVISION_LABELS: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "rollouts-pod-template-hash"];
+
+/// The first device that a container asks for: an extended resource is one whose name has a domain, and not a native
+/// one (`IsExtendedResourceName` in k8s.io/kubernetes, pkg/apis/core/v1/helper). Its limit is its request.
+fn device(template: &Template<'_>) -> Option<String> {
+    let native = |name: &str| name.split_once('/').is_none_or(|(domain, _)| domain.ends_with("kubernetes.io"));
+    template.containers().filter(|container| container.class != Class::Ephemeral).find_map(|container| {
+        let limits = container.value["resources"]["limits"].members();
+        let mut devices = limits.filter(|(name, amount)| !native(name) && !is_none(amount));
+        devices.next().map(|(name, _)| name.to_owned())
+    })
+}
+
+fn is_none(amount: &Value<'_>) -> bool {
+    amount.is_null() || amount.as_str() == Some("0") || amount.as_i64() == Some(0)
+}
+
 /// A clause for after "because".
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,6 +127,10 @@ impl fmt::Display for NoRoom {
             NoRoom::HostPort(port) => write!(f, "hostPort {port} is taken on a node until the old pod there is gone"),
             NoRoom::HostNetwork => {
                 f.write_str("with hostNetwork the ports of a node are taken until the old pod there is gone")
+            }
+            NoRoom::Device(name) => {
+                let name = quoted(name);
+                write!(f, "the old pods may hold every {name} there is")
             }
             NoRoom::Claim(name) => {
                 let name = quoted(name);
@@ -107,7 +153,7 @@ mod tests {
     use crate::engine::document::Value;
 
     fn find(spec: &str, quotas: &Known<Vec<Quota>>) -> Option<NoRoom> {
-        let text = format!("{{\"spec\":{spec}}}");
+        let text = format!(r#"{{"metadata":{{"labels":{{"app":"a"}}}},"spec":{spec}}}"#);
         let object = Value::parse(&text).unwrap();
         NoRoom::find(&Template { path: &[], value: &object }, quotas)
     }
@@ -118,14 +164,61 @@ mod tests {
 
     #[test]
     fn c20_required_anti_affinity_and_hard_spread() {
-        let affinity = |term| format!(r#"{{"affinity":{{"podAntiAffinity":{{"{term}":[{{"topologyKey":"h"}}]}}}}}}"#);
-        assert_eq!(in_object(&affinity("requiredDuringSchedulingIgnoredDuringExecution")), Some(NoRoom::AntiAffinity));
-        assert_eq!(in_object(&affinity("preferredDuringSchedulingIgnoredDuringExecution")), None);
-        let spread = |when| {
-            format!(r#"{{"topologySpreadConstraints":[{{"topologyKey":"zone","whenUnsatisfiable":"{when}"}}]}}"#)
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let affinity = |when: &str, members: &str| {
+            in_object(&format!(r#"{{"affinity":{{"podAntiAffinity":{{"{when}":[{{"topologyKey":"h"{members}}}]}}}}}}"#))
         };
-        assert_eq!(in_object(&spread("DoNotSchedule")), Some(NoRoom::Spread("zone".to_owned())));
-        assert_eq!(in_object(&spread("ScheduleAnyway")), None);
+        assert_eq!(affinity(required, OWN), Some(NoRoom::AntiAffinity));
+        assert_eq!(affinity("preferredDuringSchedulingIgnoredDuringExecution", OWN), None);
+        let spread = |when, members: &str| {
+            in_object(&format!(
+                r#"{{"topologySpreadConstraints":[{{"topologyKey":"zone","whenUnsatisfiable":"{when}"{members}}}]}}"#
+            ))
+        };
+        assert_eq!(spread("DoNotSchedule", OWN), Some(NoRoom::Spread("zone".to_owned())));
+        assert_eq!(spread("ScheduleAnyway", OWN), None);
+        let by_revision = format!(r#"{OWN},"matchLabelKeys":["zone","pod-template-hash"]"#);
+        for members in [
+            "",
+            r#","labelSelector":null"#,
+            r#","labelSelector":{"matchLabels":{"app":"db"}}"#,
+            r#","labelSelector":{"matchExpressions":[{"key":"app","operator":"NotIn","values":["a"]}]}"#,
+            &by_revision,
+        ] {
+            assert_eq!(affinity(required, members), None, "keeps no old pod away: {members}");
+            assert_eq!(spread("DoNotSchedule", members), None, "counts no old pod: {members}");
+        }
+        for members in [
+            r#","labelSelector":{}"#,
+            r#","labelSelector":{"matchExpressions":[{"key":"app","operator":"Surprise"}]}"#,
+            &format!(r#"{OWN},"matchLabelKeys":["app"]"#),
+        ] {
+            assert_eq!(affinity(required, members), Some(NoRoom::AntiAffinity), "{members}");
+        }
+    }
+
+    const OWN: &str = r#","labelSelector":{"matchLabels":{"app":"a"}}"#;
+
+    #[test]
+    fn c20_devices_are_extended_resources_and_more_than_none() {
+        let limits = |limits: &str| {
+            in_object(&format!(r#"{{"containers":[{{"name":"c"}},{{"name":"d","resources":{{"limits":{limits}}}}}]}}"#))
+        };
+        let gpu = Some(NoRoom::Device("nvidia.com/gpu".to_owned()));
+        assert_eq!(limits(r#"{"cpu":"1","nvidia.com/gpu":1}"#), gpu);
+        assert_eq!(limits(r#"{"nvidia.com/gpu":"1"}"#), gpu);
+        for none in [
+            r#"{"nvidia.com/gpu":0}"#,
+            r#"{"nvidia.com/gpu":"0"}"#,
+            r#"{"nvidia.com/gpu":null}"#,
+            r#"{"cpu":"4","memory":"1Gi","hugepages-2Mi":"4Mi","ephemeral-storage":"1Gi"}"#,
+            r#"{"kubernetes.io/batch-cpu":"1","node.kubernetes.io/x":1}"#,
+            "[1]",
+        ] {
+            assert_eq!(limits(none), None, "{none}");
+        }
+        let init = r#"{"initContainers":[{"name":"i","resources":{"limits":{"amd.com/gpu":2}}}]}"#;
+        assert_eq!(in_object(init), Some(NoRoom::Device("amd.com/gpu".to_owned())), "the pod's is the greatest of all");
     }
 
     #[test]
@@ -151,7 +244,9 @@ mod tests {
 
     #[test]
     fn c20_a_quota_and_an_unknown_one_but_the_object_speaks_first() {
-        let quota = |hard: &str| Known::Known(vec![Quota { name: "q".to_owned(), hard: vec![hard.to_owned()] }]);
+        let quota = |hard: &str| {
+            Known::Known(vec![Quota { name: "q".to_owned(), hard: vec![hard.to_owned()], scopes: Vec::new() }])
+        };
         assert_eq!(find("{}", &quota("pods")), Some(NoRoom::Quota("q".to_owned())));
         assert_eq!(find("{}", &quota("services")), None);
         let unknown = Known::Unknown(Reason::Forbidden);

@@ -8,7 +8,7 @@ use plimsoll::engine::document::Value;
 use plimsoll::engine::facts::{ConfigFacts, Facts, Known, Needs, Quota, Reason, ServerVersion};
 use plimsoll::engine::finding::{Action, Finding};
 use plimsoll::engine::kind::{self, Kind};
-use plimsoll::engine::neighbours::Neighbours;
+use plimsoll::engine::neighbours::{Neighbours, Requirement};
 use plimsoll::engine::request::{Endpoint, Operation};
 use plimsoll::engine::rule::AnyRule;
 use plimsoll::policy::Policy;
@@ -66,6 +66,8 @@ struct GivenConfig {
     bytes: u64,
     #[serde(default)]
     missing_keys: Vec<String>,
+    #[serde(default)]
+    binary_keys: Vec<String>,
 }
 
 /// A value, or the word `unknown`.
@@ -87,6 +89,9 @@ enum Unknown {
 struct GivenQuota {
     name: String,
     hard: Vec<String>,
+    /// Names of scopes, as in `spec.scopes`.
+    #[serde(default)]
+    scopes: Vec<String>,
 }
 
 impl Fixture {
@@ -202,7 +207,14 @@ impl GivenFacts {
                 Some(Given::Word(Unknown::Unknown)) => Known::Unknown(Reason::Failed),
                 Some(Given::Value(quotas)) if quotas.is_empty() => Known::Absent,
                 Some(Given::Value(quotas)) => Known::Known(
-                    quotas.iter().map(|quota| Quota { name: quota.name.clone(), hard: quota.hard.clone() }).collect(),
+                    quotas
+                        .iter()
+                        .map(|quota| Quota {
+                            name: quota.name.clone(),
+                            hard: quota.hard.clone(),
+                            scopes: quota.scopes.iter().map(|scope| Requirement::exists(scope)).collect(),
+                        })
+                        .collect(),
                 ),
             };
         }
@@ -238,6 +250,7 @@ impl GivenFacts {
                     immutable: given.immutable,
                     bytes: given.bytes,
                     missing_keys: given.missing_keys.clone(),
+                    binary_keys: given.binary_keys.clone(),
                 }),
             };
             facts.configs.insert(reference.clone(), told);

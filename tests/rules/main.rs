@@ -15,8 +15,8 @@
 //! `expect` is `<pointer> | <part of the message>`, one line a finding. `resource` says what a Scale scales. Without the other directives the parameters are
 //! the rule's defaults, the operation is CREATE, the endpoint is validate, and the facts are: server 1.37, no ResourceQuota, no LimitRange, no
 //! retained revision, each ConfigMap there with some digest. A fact may be `"unknown"`; `digests` maps `ConfigMap/cfg` to
-//! a digest, `"absent"` or `"unknown"`, `configs` maps it to `{"immutable": true, "bytes": 9, "missingKeys": ["k"]}`,
-//! `{"absent": true}` or `"unknown"`. The YAML documents after the first are what else stands in the namespace
+//! a digest, `"absent"` or `"unknown"`, `configs` maps it to `{"immutable": true, "bytes": 9, "missingKeys": ["k"],
+//! "binaryKeys": ["b"]}`, `{"absent": true}` or `"unknown"`; a quota may have `"scopes": ["BestEffort"]`. The YAML documents after the first are what else stands in the namespace
 //! (`{"neighbours": "unknown"}`: nothing is known of it). A rule is told only what it asks for.
 //!
 //! The whole messages stand in `snapshots/<rule-id>.snap`; `INSTA_UPDATE=always cargo test --test rules` writes them, to

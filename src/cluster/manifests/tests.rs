@@ -73,7 +73,7 @@ fn what_is_there_is_known_and_what_is_not_is_absent() {
     let manifests = manifests("cluster.yaml", CLUSTER).unwrap();
     let shop = facts(&manifests, "shop", all("u1"));
     assert_eq!(shop.server_version, Known::Known(ServerVersion { major: 1, minor: 37 }));
-    let quota = Quota { name: "q".to_owned(), hard: vec!["cpu".to_owned(), "pods".to_owned()] };
+    let quota = Quota { name: "q".to_owned(), hard: vec!["cpu".to_owned(), "pods".to_owned()], scopes: Vec::new() };
     assert_eq!(shop.quotas, Known::Known(vec![quota]));
     assert_eq!(shop.limit_range, Known::Known(()));
     let template = r#"{"spec":{"containers":[{"name":"a"}]}}"#.to_owned();
@@ -207,7 +207,8 @@ fn f03_facts_of_configs_without_a_cluster() {
     let secret = Reference { source: Source::Secret, ..config_map("s") };
     let configs = vec![cfg.clone(), gone.clone(), secret.clone()];
     let facts = facts(&manifests, "shop", Needs { configs, ..Needs::default() });
-    let told = ConfigFacts { immutable: true, bytes: 1 + 4, missing_keys: vec!["z".to_owned()] };
+    let told =
+        ConfigFacts { immutable: true, bytes: 1 + 4, missing_keys: vec!["z".to_owned()], binary_keys: Vec::new() };
     assert_eq!(*facts.config(&cfg), Known::Known(told));
     assert_eq!(*facts.config(&gone), Known::Absent);
     assert_eq!(*facts.config(&secret), Known::Unknown(Reason::NotAllowed));

@@ -109,7 +109,10 @@ fn references<'a>(variables: &'a [Value<'_>]) -> BTreeMap<&'a str, Vec<usize>> {
         let mut pieces = variable["value"].as_str().unwrap_or_default().split(')').peekable();
         while let Some(piece) = pieces.next() {
             // The last piece has no closing bracket.
-            if let Some((_, name)) = piece.rsplit_once("$(").filter(|_| pieces.peek().is_some()) {
+            let Some((before, name)) = piece.rsplit_once("$(").filter(|_| pieces.peek().is_some()) else { continue };
+            // `$$` is one `$` that means nothing (k8s.io/kubernetes, third_party/forked/golang/expansion).
+            let escapes = before.bytes().rev().take_while(|byte| *byte == b'$').count();
+            if escapes % 2 == 0 {
                 referring.entry(name).or_default().push(index);
             }
         }

@@ -29,10 +29,12 @@
 //! ## Unknown facts
 //! What cannot be looked up (no permission, too late, more than 16 references, no cluster) is not reported.
 
+use std::collections::BTreeSet;
+
 use crate::config::Source;
 use crate::config::references::Use;
 use crate::engine::context::Context;
-use crate::engine::facts::{Known, Needs};
+use crate::engine::facts::{ConfigFacts, Known, Needs};
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::TEMPLATED;
 use crate::engine::pod::Template;
@@ -79,7 +81,7 @@ impl Rule for MissingConfig {
         for object in required(template, params) {
             match context.facts.config(&object.reference) {
                 Known::Absent => findings.extend(absent(template, &object)),
-                Known::Known(facts) => findings.extend(lacking(template, &object, &facts.missing_keys)),
+                Known::Known(facts) => findings.extend(lacking(template, &object, facts)),
                 Known::Unknown(_) => {}
             }
         }
@@ -107,16 +109,26 @@ fn absent(template: Template<'_>, object: &Object<'_>) -> Option<Finding> {
     Some(finding(name_pointer(template, used), message, mend))
 }
 
-fn lacking(template: Template<'_>, object: &Object<'_>, missing: &[String]) -> Option<Finding> {
-    let wants = |used: &Use<'_>, key: &str| !used.optional && used.keys.as_ref().is_some_and(|keys| keys.contains(key));
+fn lacking(template: Template<'_>, object: &Object<'_>, facts: &ConfigFacts) -> Option<Finding> {
+    // A volume has files of `binaryData`, too; an environment variable is made of `data` alone.
+    let lacks = |used: &Use<'_>, key: &str| {
+        let has = |keys: &[String]| keys.iter().any(|one| one == key);
+        has(&facts.missing_keys) || (used.volume.is_none() && has(&facts.binary_keys))
+    };
     // Only what a use cannot do without: the look-up may have been asked for more.
-    let missing: Vec<&str> =
-        missing.iter().map(String::as_str).filter(|key| object.uses.iter().any(|used| wants(used, key))).collect();
+    let wants = |used: &Use<'_>, key: &str| {
+        !used.optional && used.keys.as_ref().is_some_and(|keys| keys.contains(key)) && lacks(used, key)
+    };
+    let named = facts.missing_keys.iter().chain(&facts.binary_keys).map(String::as_str);
+    let missing: BTreeSet<&str> = named.filter(|key| object.uses.iter().any(|used| wants(used, key))).collect();
     let used = object.uses.iter().find(|used| missing.iter().any(|key| wants(used, key)))?;
     let names = listed(missing.iter().map(|key| quoted(key)), MOST_LISTED);
     let plural = if missing.len() == 1 { "key" } else { "keys" };
-    let message =
-        format!("{} has no {plural} {}: {}", object.reference.subject(), names, consequence(used, missing.len()));
+    // To say that a key is not there of an object that has it in the other member would be hard to believe.
+    let whither =
+        if missing.iter().any(|key| !facts.missing_keys.iter().any(|one| one == key)) { " in data" } else { "" };
+    let subject = object.reference.subject();
+    let message = format!("{subject} has no {plural} {names}{whither}: {}", consequence(used, missing.len()));
     let mut mend = format!("{}:  # of {}", data(object), object.reference.subject());
     missing.iter().take(MOST_LISTED).for_each(|key| mend.push_str(&format!("\n  {}: …", quoted(key))));
     Some(finding(name_pointer(template, used), message, mend))

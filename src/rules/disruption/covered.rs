@@ -29,7 +29,7 @@ impl Covered {
 }
 
 /// The workloads that a budget covers, by name. `None` where their pods cannot be counted: nobody knows the workloads
-/// or the autoscalers, or one of them is a DaemonSet, a Job or a bare Pod.
+/// or the autoscalers, or one of them is a DaemonSet or a Job.
 ///
 /// `judged` is left out: what the cluster knows of the object under review is its past.
 pub fn covered(
@@ -46,7 +46,8 @@ pub fn covered(
     let mut covered = others
         .filter(|workload| selects(&workload.labels))
         .map(|workload| {
-            let replicas = workload.replicas?;
+            // A bare Pod is one (TRAPS G08).
+            let replicas = workload.replicas.or((workload.kind == "Pod").then_some(1))?;
             Some(Covered::new(&workload.group, &workload.kind, &workload.name, replicas, autoscalers))
         })
         .collect::<Option<Vec<_>>>()?;

@@ -59,10 +59,13 @@ use serde::{Deserialize, Serialize};
 
 use super::selector_yaml::match_labels;
 use crate::engine::context::Context;
+use crate::engine::document::Value;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::SCALED;
+use crate::engine::neighbours::labels;
 use crate::engine::pod::Template;
 use crate::engine::rule::{Category, InvalidParam, Meta, Rule};
+use crate::rollout::selects_own_pods;
 
 /// The rule.
 pub struct MissingSpread;
@@ -130,7 +133,11 @@ fn is_spread(template: &Template<'_>) -> bool {
     // one.
     let host_network = spec["hostNetwork"].as_bool() == Some(true);
     let mut ports = template.running().flat_map(|container| container.value["ports"].items());
-    !spec["topologySpreadConstraints"].items().is_empty()
-        || terms.iter().any(|term| !anti_affinity[term].items().is_empty())
+    let labels = labels(&template.metadata()["labels"]);
+    let own = |term: &Value<'_>| selects_own_pods(term, &labels);
+    // A preferred term stands below its weight.
+    let apart = |term: &Value<'_>| own(term) || own(&term["podAffinityTerm"]);
+    spec["topologySpreadConstraints"].items().iter().any(own)
+        || terms.iter().any(|term| anti_affinity[term].items().iter().any(apart))
         || ports.any(|port| host_network || port["hostPort"].as_i64().is_some_and(|port| port > 0))
 }

@@ -107,7 +107,11 @@ impl Rule for PortConflict {
         let taken_of_host: BTreeSet<i64> = declared.iter().filter_map(|port| port.host_port).collect();
         for (index, port) in declared.iter().enumerate() {
             let before = &declared[..index];
-            let same_port = before.iter().find(|other| other.is_same_port(port) && !other.shares_container(port));
+            let same_port = before.iter().find(|other| {
+                // On the host's network a declared address is the one that the process listens on.
+                let apart = host_network && !other.shares_host_ip(port);
+                other.is_same_port(port) && !other.shares_container(port) && !apart
+            });
             let message = match same_port {
                 Some(other) => shared_port(port, other),
                 None => match before.iter().find(|other| !host_network && other.takes_host_port_of(port)) {
@@ -192,11 +196,16 @@ impl Declared<'_> {
 
     /// Whether both claim a port of the host for different ports of the pod; two ways to the same port are harmless.
     fn takes_host_port_of(&self, other: &Declared<'_>) -> bool {
-        let every = |ip: &str| matches!(ip, "" | "0.0.0.0" | "::");
         self.host_port.is_some()
             && (self.host_port, self.protocol) == (other.host_port, other.protocol)
-            && (self.host_ip == other.host_ip || every(self.host_ip) || every(other.host_ip))
+            && self.shares_host_ip(other)
             && self.number != other.number
+    }
+
+    /// Whether some address of the host is meant by both.
+    fn shares_host_ip(&self, other: &Declared<'_>) -> bool {
+        let every = |ip: &str| matches!(ip, "" | "0.0.0.0" | "::");
+        self.host_ip == other.host_ip || every(self.host_ip) || every(other.host_ip)
     }
 
     fn pointer(&self, member: &str) -> String {

@@ -38,7 +38,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::missing_startup_probe::MissingStartupProbe;
-use super::probe::{Probe, Role};
+use super::probe::{Probe, Role, never_fails, undeclared_port};
 use crate::engine::context::Context;
 use crate::engine::finding::{Action, Finding};
 use crate::engine::kind::LONG_RUNNING;
@@ -86,6 +86,12 @@ impl Rule for ShortStartupBudget {
         let Some(template) = context.template else { return };
         for container in template.running() {
             let Some(startup) = Probe::of(&container, Role::Startup) else { continue };
+            // What can neither fail nor be asked kills nothing; other rules speak of such a probe.
+            let kills = !never_fails(container.value.get(Role::Startup.member()))
+                && undeclared_port(&container, startup.action).is_none();
+            if !kills {
+                continue;
+            }
             let granted = startup.tolerance;
             let mut wanted = params.min_seconds;
             if context.fixes(MissingStartupProbe::META.id) {

@@ -106,7 +106,12 @@ fn cores(stanza: &Stanza<'_>, list: &str, params: &Params) -> Option<Finding> {
     };
     let message = format!("{}: {list}.cpu {} is {} cores, {so}", stanza.subject(), quoted(&text), thousandths(milli));
     let finding = stanza.finding(ImplausibleQuantity::META.id, &[list, "cpu"], message);
-    Some(if is_number(&text) { finding.mend(mend(list, "cpu", &format!("{text}m"))) } else { finding })
+    // A number comes back as the server writes it: of 2000 it makes 2k.
+    let meant = (milli % 1000 == 0).then(|| (milli / 1000).to_string()).filter(|meant| is_number(meant));
+    Some(match meant {
+        Some(meant) => finding.mend(mend(list, "cpu", &format!("{meant}m"))),
+        None => finding,
+    })
 }
 
 fn bytes(stanza: &Stanza<'_>, list: &str, name: &str, params: &Params) -> Option<Finding> {

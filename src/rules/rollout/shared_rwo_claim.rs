@@ -95,7 +95,7 @@ impl Rule for SharedRwoClaim {
         let claims: BTreeMap<&str, &Claim> = claims.iter().map(|claim| (claim.name.as_str(), claim)).collect();
         for name in &workload.shared_claims {
             let Some(claim) = claims.get(name.as_str()) else { continue };
-            let Some(mode) = claim.exclusive() else { continue };
+            let Some(mode) = claim.keeps_apart(workload) else { continue };
             let who = match mode {
                 "ReadWriteOncePod" => format!("one pod can use it, the other {} wait for ever", replicas - 1),
                 _ => "only pods on one node can use it, those on any other wait for ever".to_owned(),

@@ -92,10 +92,10 @@ impl Rule for StalledRollout {
     type Params = Params;
 
     fn needs(context: &Context<'_>, _params: &Params) -> Needs {
-        let waits = surging(context).filter(|(_, rolling, replicas)| waits(rolling, *replicas).is_some());
-        let Some((_, rolling, _)) = waits else { return Needs::default() };
+        let Some((_, rolling, replicas)) = surging(context) else { return Needs::default() };
+        let Some(waits) = waits(rolling, replicas) else { return Needs::default() };
         let claims = matches!(rolling.no_room, Some(NoRoom::Claim(_)));
-        let quotas = rolling.no_room.as_ref().is_none_or(NoRoom::is_lookup) && rolling.now.max_unavailable.is_zero();
+        let quotas = rolling.no_room.as_ref().is_none_or(NoRoom::is_lookup) && waits != Waits::Lone;
         Needs { claims, quotas, ..Needs::default() }
     }
 
@@ -125,6 +125,8 @@ fn surging<'c>(context: &'c Context<'_>) -> Option<(Template<'c>, &'c Rolling, i
 enum Waits {
     /// The author wrote 0.
     Author,
+    /// The author's percentage comes to none.
+    Share,
     /// A percentage of the only replica comes to none.
     Lone,
 }
@@ -135,6 +137,7 @@ fn waits(rolling: &Rolling, replicas: i64) -> Option<Waits> {
         0 => None,
         _ if rolling.now.max_unavailable.is_zero() => Some(Waits::Author),
         1 if down == Some(0) => Some(Waits::Lone),
+        _ if down == Some(0) && !rolling.defaulted => Some(Waits::Share),
         _ => None,
     }
 }
@@ -156,7 +159,7 @@ fn no_place(
         _ if waits == Waits::Lone => return None,
         NoRoom::QuotaUnknown(_) => return None,
         NoRoom::HostNetwork if ports(template).is_empty() => return None,
-        reason @ (NoRoom::Spread(_) | NoRoom::Quota(_)) => {
+        reason @ (NoRoom::Spread(_) | NoRoom::Quota(_) | NoRoom::Device(_)) => {
             cap = Some(Action::Warn);
             reason.to_string()
         }
@@ -165,6 +168,7 @@ fn no_place(
     let unavailable = rolling.now.max_unavailable;
     let none = match waits {
         Waits::Author => format!("maxUnavailable is {unavailable}"),
+        Waits::Share => format!("maxUnavailable {unavailable} of {replicas} replicas is 0"),
         Waits::Lone => format!("maxUnavailable {unavailable} of 1 replica is 0"),
     };
     let message = format!("a rollout may never finish: {none}, and {reason}");
@@ -183,8 +187,9 @@ fn held_claim(context: &Context<'_>) -> Option<(String, bool)> {
     let claims = context.facts.claims.known().into_iter().flatten();
     let claims: BTreeMap<&str, &Claim> = claims.map(|claim| (claim.name.as_str(), claim)).collect();
     let known = |name: &String| claims.get(name.as_str());
-    let held = workload.shared_claims.iter().find(|name| known(name).is_some_and(|claim| claim.exclusive().is_some()));
-    let unsure = || workload.shared_claims.iter().find(|name| known(name).is_none());
+    let keeps_apart = |name: &&String| known(name).is_some_and(|claim| claim.keeps_apart(workload).is_some());
+    let held = workload.shared_claims.iter().find(keeps_apart);
+    let unsure = || workload.shared_claims.iter().find(|name| known(name).is_none() && !workload.on_one_node);
     held.map(|name| (name.clone(), true)).or_else(|| unsure().map(|name| (name.clone(), false)))
 }
 

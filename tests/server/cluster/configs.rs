@@ -27,11 +27,16 @@ async fn f03_one_read_tells_the_digest_and_the_facts_of_each_object() {
     let facts = gather(&live, needs).await;
     assert!(facts.digest(&config_map("cfg")).known().is_some());
     let bytes = (1 + 1) + (4 + 4) + (1 + 3);
-    let told = ConfigFacts { immutable: true, bytes, missing_keys: vec!["c".to_owned(), "z".to_owned()] };
+    let told = ConfigFacts {
+        immutable: true,
+        bytes,
+        missing_keys: vec!["c".to_owned(), "z".to_owned()],
+        binary_keys: vec!["b".to_owned()],
+    };
     assert_eq!(*facts.config(&named), Known::Known(told));
-    let whole = ConfigFacts { immutable: true, bytes, missing_keys: Vec::new() };
+    let whole = ConfigFacts { immutable: true, bytes, missing_keys: Vec::new(), binary_keys: Vec::new() };
     assert_eq!(*facts.config(&config_map("cfg")), Known::Known(whole));
-    let plain = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new() };
+    let plain = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new(), binary_keys: Vec::new() };
     assert_eq!(*facts.config(&config_map("plain")), Known::Known(plain));
     assert_eq!(*facts.config(&config_map("gone")), Known::Absent);
     assert_eq!(facts.digest(&config_map("gone")), Known::Absent);
@@ -53,7 +58,7 @@ async fn j01_of_secrets_nothing_is_told_without_a_key() {
     let digest_key = Some(DigestKey::new(&[7; 32]).unwrap());
     let live = Live::start(api.config(), Options { digest_key, ..Options::default() }).unwrap();
     let facts = gather(&live, needs()).await;
-    let told = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new() };
+    let told = ConfigFacts { immutable: false, bytes: 2, missing_keys: Vec::new(), binary_keys: Vec::new() };
     assert_eq!(*facts.config(&secret("s")), Known::Known(told));
     assert!(facts.digest(&secret("s")).known().is_some());
     assert_eq!(api.seen("secrets"), [path], "one get");

@@ -299,7 +299,11 @@ fn limits() -> Needs {
 }
 
 fn expected_quotas() -> Known<Vec<Quota>> {
-    Known::Known(vec![Quota { name: "q".to_owned(), hard: vec!["pods".to_owned(), "requests.cpu".to_owned()] }])
+    Known::Known(vec![Quota {
+        name: "q".to_owned(),
+        hard: vec!["pods".to_owned(), "requests.cpu".to_owned()],
+        scopes: Vec::new(),
+    }])
 }
 
 #[tokio::test]

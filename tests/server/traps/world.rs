@@ -107,7 +107,11 @@ impl World {
 
     /// One ResourceQuota more in the namespace, with these keys under `spec.hard`.
     pub fn quota(mut self, name: &str, hard: &[&str]) -> World {
-        let quota = Quota { name: name.to_owned(), hard: hard.iter().map(|key| (*key).to_owned()).collect() };
+        let quota = Quota {
+            name: name.to_owned(),
+            hard: hard.iter().map(|key| (*key).to_owned()).collect(),
+            scopes: Vec::new(),
+        };
         match &mut self.cluster.quotas {
             Known::Known(quotas) => quotas.push(quota),
             none => *none = Known::Known(vec![quota]),

@@ -39,7 +39,8 @@ fn check(group: &str, kind: &str, spec: &str, facts: &Facts, policy: &Policy) ->
 }
 
 fn deployment(replicas: i64, strategy: &str, pod: &str) -> String {
-    let template = format!(r#"{{"spec":{{"containers":[{{"name":"c"}}]{pod}}}}}"#);
+    let template =
+        format!(r#"{{"metadata":{{"labels":{{"app":"a"}}}},"spec":{{"containers":[{{"name":"c"}}]{pod}}}}}"#);
     format!(r#"{{"replicas":{replicas},"strategy":{strategy},"template":{template}}}"#)
 }
 
@@ -150,12 +151,16 @@ fn below_four_replicas_the_fix_is_made_but_nobody_is_warned() {
 
 #[test]
 fn c08_c09_c20_no_fix_where_the_object_leaves_no_room_and_the_finding_says_why() {
-    let required = r#","affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"}]}}"#;
+    let required = r#","affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"h","labelSelector":{}}]}}"#;
     for (pod, why) in [
         (required, "required podAntiAffinity"),
-        (r#","topologySpreadConstraints":[{"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}]"#, "\"zone\""),
+        (
+            r#","topologySpreadConstraints":[{"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}]"#,
+            "\"zone\"",
+        ),
         (r#","initContainers":[{"name":"s","restartPolicy":"Always","ports":[{"hostPort":9100}]}]"#, "hostPort 9100"),
         (r#","hostNetwork":true"#, "hostNetwork"),
+        (r#","initContainers":[{"name":"s","resources":{"limits":{"nvidia.com/gpu":1}}}]"#, "\"nvidia.com/gpu\""),
         (r#","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]"#, "PersistentVolumeClaim \"data\""),
     ] {
         let found = findings(4, DEFAULTED, pod);
@@ -170,7 +175,7 @@ fn c08_c09_c20_no_fix_where_the_object_leaves_no_room_and_the_finding_says_why()
 #[test]
 fn c20_no_fix_in_a_namespace_with_a_quota_or_an_unknown_one() {
     let spec = deployment(4, DEFAULTED, "");
-    let quota = Quota { name: "team".to_owned(), hard: vec!["pods".to_owned()] };
+    let quota = Quota { name: "team".to_owned(), hard: vec!["pods".to_owned()], scopes: Vec::new() };
     let limited = Facts { quotas: Known::Known(vec![quota]), ..no_quota() };
     let found = check("apps", "Deployment", &spec, &limited, &policy(json!({})));
     assert_eq!(writes(&found), []);

@@ -11,7 +11,9 @@ use crate::engine::request::{Endpoint, Operation};
 use crate::policy::Policy;
 
 fn check_with(kind: &str, spec: &str, pod: &str, facts: &Facts) -> (Vec<Finding>, Needs) {
-    let template = format!(r#""template":{{"spec":{{"containers":[{{"name":"c"}}]{pod}}}}}"#);
+    let template = format!(
+        r#""template":{{"metadata":{{"labels":{{"app":"a"}}}},"spec":{{"containers":[{{"name":"c"}}]{pod}}}}}"#
+    );
     let text = format!(r#"{{"metadata":{{"name":"web"}},"spec":{{{spec},{template}}}}}"#);
     let object = Value::parse(&text).unwrap();
     let declined = Declined::default();
@@ -34,9 +36,11 @@ const HOST_NETWORK: &str = r#","hostNetwork":true"#;
 const NETWORK_AND_PORT: &str =
     r#","hostNetwork":true,"initContainers":[{"name":"s","restartPolicy":"Always","ports":[{"containerPort":80}]}]"#;
 const CLAIM: &str = r#","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]"#;
-const ANTI_AFFINITY: &str =
-    r#","affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"h"}]}}"#;
-const SPREAD: &str = r#","topologySpreadConstraints":[{"topologyKey":"h","whenUnsatisfiable":"DoNotSchedule"}]"#;
+const ANTI_AFFINITY: &str = r#","affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
+    {"topologyKey":"h","labelSelector":{"matchLabels":{"app":"a"}}}]}}"#;
+const SPREAD: &str = r#","topologySpreadConstraints":[
+    {"topologyKey":"h","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"a"}}}]"#;
+const DEVICE: &str = r#","initContainers":[{"name":"s","resources":{"limits":{"nvidia.com/gpu":1}}}]"#;
 
 fn zero(pod: &str) -> Option<Option<Action>> {
     check_with("Deployment", ZERO, pod, &nothing_known()).0.first().map(|finding| finding.cap)
@@ -108,10 +112,12 @@ fn c09_claims_that_nobody_knows_warn_at_most_and_are_asked_for() {
 fn c20_anti_affinity_spread_and_quota() {
     assert_eq!(zero(ANTI_AFFINITY), Some(None));
     assert_eq!(zero(SPREAD), Some(Some(Action::Warn)), "the spread may leave room");
+    assert_eq!(zero(DEVICE), Some(Some(Action::Warn)), "there may be free ones");
     let (found, needs) = check_with("Deployment", ZERO, "", &nothing_known());
     assert_eq!((found, needs), (vec![], Needs { quotas: true, ..Needs::default() }));
     let quota = |key: &str| {
-        let quotas = Known::Known(vec![Quota { name: "team".to_owned(), hard: vec![key.to_owned()] }]);
+        let quotas =
+            Known::Known(vec![Quota { name: "team".to_owned(), hard: vec![key.to_owned()], scopes: Vec::new() }]);
         check_with("Deployment", ZERO, "", &Facts { quotas, ..nothing_known() }).0
     };
     assert_eq!(quota("pods")[0].cap, Some(Action::Warn));

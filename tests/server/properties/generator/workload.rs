@@ -1,6 +1,7 @@
 //! Objects of every kind that is judged, and of some that are not.
 
 use plimsoll::engine::document::Value;
+use plimsoll::rollout::IntOrPercent;
 
 use super::defaults::fill_in;
 use super::entropy::Entropy;
@@ -402,8 +403,9 @@ const UPDATE_STRATEGIES: &[&str] = &[
     r#"{"type":7}"#,
 ];
 
-/// Makes of an object what an API server would have stored: it refuses counts that are negative, or text without a
-/// percent sign (apps/v1, validation of `replicas`, `maxUnavailable` and `maxSurge`), and seconds that are no number.
+/// Makes of an object what an API server would have stored: it refuses counts that are negative, no number, or text
+/// without a percent sign (apps/v1, validation of `replicas`, `maxUnavailable` and `maxSurge`), seconds that are no
+/// number, and a budget's `unhealthyPodEvictionPolicy` that is no text.
 pub fn as_stored(object: &mut Json, kind: &str) {
     let grace: Vec<&str> =
         template_path(kind).iter().copied().chain(["spec", "terminationGracePeriodSeconds"]).collect();
@@ -419,9 +421,14 @@ pub fn as_stored(object: &mut Json, kind: &str) {
     for parent in ["strategy.rollingUpdate", "updateStrategy.rollingUpdate", "strategy.canary"] {
         for member in ["maxUnavailable", "maxSurge"] {
             let path: Vec<&str> = std::iter::once("spec").chain(parent.split('.')).chain([member]).collect();
-            if object.at(&path).as_str().is_some_and(|count| !count.ends_with('%')) {
+            let count = object.at(&path);
+            if !count.is_null() && IntOrPercent::parse(count).is_none() {
                 object.set(&path, json("1"));
             }
         }
+    }
+    let eviction = ["spec", "unhealthyPodEvictionPolicy"];
+    if !object.at(&eviction).is_null() && object.at(&eviction).as_str().is_none() {
+        object.set(&eviction, json("null"));
     }
 }

@@ -41,7 +41,9 @@ impl World {
         facts.crd_sleep = known(entropy, crd_sleep);
         facts.quotas = match entropy.below(8) {
             0..=5 => Known::Absent,
-            6 => Known::Known(vec![Quota { name: "team".to_owned(), hard: vec!["pods".to_owned()] }]),
+            6 => {
+                Known::Known(vec![Quota { name: "team".to_owned(), hard: vec!["pods".to_owned()], scopes: Vec::new() }])
+            }
             _ => Known::Unknown(unknown(entropy)),
         };
         facts.limit_range = if entropy.chance(25) { Known::Known(()) } else { Known::Absent };
@@ -127,6 +129,7 @@ impl World {
                 immutable: hash & 16 != 0,
                 bytes: if hash & 64 == 0 { 100 } else { 600 * 1024 },
                 missing_keys,
+                binary_keys: reference.keys.iter().flatten().filter(|_| hash & 128 != 0).cloned().collect(),
             }),
         }
     }
