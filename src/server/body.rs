@@ -53,10 +53,10 @@ impl Received {
     /// # Errors
     /// There is not as much left.
     pub fn make_room(&mut self, memory: &Arc<Semaphore>) -> Result<(), BodyError> {
-        // Every value but the first follows one of these; those within strings are counted for good measure.
-        let begins = |byte: &u8| u8::from(*byte == b',') + u8::from(*byte | 0x20 == b'{');
-        // Sums that stay within a byte are made many at a time.
-        let values: usize = self.bytes.chunks(255).map(|chunk| usize::from(chunk.iter().map(begins).sum::<u8>())).sum();
+        let mut values = values_at_most(&self.bytes);
+        if values > self.bytes.len() / FEW {
+            values = values_outside_strings(&self.bytes);
+        }
         let wanted = u32::try_from((values * DECODED).div_ceil(UNIT)).unwrap_or(u32::MAX);
         let more = memory.clone().try_acquire_many_owned(wanted).map_err(|_full| BodyError::NoMemory)?;
         match &mut self.memory {
@@ -65,6 +65,36 @@ impl Received {
         }
         Ok(())
     }
+}
+
+/// A body with more values than one in so many bytes is looked at more closely: manifests have one in about 25.
+const FEW: usize = 16;
+
+/// How many values but the first the text may begin: each follows one of these, and those within strings are counted for
+/// good measure.
+fn values_at_most(text: &[u8]) -> usize {
+    // Sums that stay within a byte are made many at a time.
+    text.chunks(255).map(|chunk| usize::from(chunk.iter().copied().map(begins).sum::<u8>())).sum()
+}
+
+/// The same without those within strings: an argument that is a long list separated by commas takes no more room than
+/// its text.
+fn values_outside_strings(text: &[u8]) -> usize {
+    let (mut within, mut escaped, mut values) = (false, false, 0);
+    for byte in text.iter().copied() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = within,
+            b'"' => within = !within,
+            _ if within => {}
+            _ => values += usize::from(begins(byte)),
+        }
+    }
+    values
+}
+
+fn begins(byte: u8) -> u8 {
+    u8::from(byte == b',') + u8::from(byte | 0x20 == b'{')
 }
 
 /// The memory of all bodies together, at least this many bytes.
@@ -181,6 +211,23 @@ mod tests {
         assert_eq!(many.make_room(&memory), Err(BodyError::NoMemory));
         drop((plain, lists, many));
         assert_eq!(memory.available_permits(), 10);
+    }
+
+    #[tokio::test]
+    async fn l05_what_stands_within_strings_is_no_value() {
+        let memory = memory(100 * UNIT);
+        let until = Instant::now() + Duration::from_secs(3600);
+        // An escaped quote ends no string, an escaped backslash before a quote does.
+        for (text, values) in [
+            (format!(r#"["{}"]"#, ",{[".repeat(UNIT)), 1),
+            (format!(r#"["\"{}"]"#, ",{[".repeat(UNIT)), 1),
+            (format!(r#"["\\",[{}]"#, ",".repeat(300)), 303),
+        ] {
+            let mut body = read(Body::from(text.clone()), 1 << 20, &memory, until).await.unwrap();
+            let before = memory.available_permits();
+            assert_eq!(body.make_room(&memory), Ok(()));
+            assert_eq!(before - memory.available_permits(), (values * DECODED).div_ceil(UNIT), "{text:.20}");
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::request::{Endpoint, Request};
+use crate::engine::request::{Endpoint, Operation, Request};
 use crate::engine::verdict::Verdict;
 
 /// How long equal records are held back after one was written.
@@ -48,27 +48,36 @@ impl Repeats {
     }
 }
 
-/// What makes two denied records equal: webhook, user, rules, kind, namespace, and the object's controller, generateName
-/// or name, the first that there is: a controller's pods have a new name at each attempt. Dry runs count by themselves, so
-/// that a rehearsal never hides the real thing.
+/// What makes two denied records equal: webhook, user, operation, rules, kind, namespace, and the object's controller,
+/// generateName when it is created, or name, the first that there is: a controller's pods have a new name at each
+/// attempt, and so has what `generateName` names (the API server has put the name in by the time that /validate is
+/// asked). Dry runs count by themselves, so that a rehearsal never hides the real thing. A denial by no rule, of our own
+/// policy, counts by its text.
 pub fn key(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (endpoint, request.dry_run, &request.user.name, &request.group, &request.kind, &request.namespace)
-        .hash(&mut hasher);
+    (endpoint, request.operation, request.dry_run, &request.user.name).hash(&mut hasher);
+    (&request.group, &request.kind, &request.namespace).hash(&mut hasher);
     // Two workloads of one name may be scaled.
     (&request.resource.group, &request.resource.plural, &request.sub_resource).hash(&mut hasher);
     for judged in &verdict.findings {
         (judged.finding.rule, judged.action).hash(&mut hasher);
     }
+    if verdict.findings.is_empty() {
+        verdict.denial.hash(&mut hasher);
+    }
     let metadata = request.object.as_ref().map(|object| &object["metadata"]);
     let controller = metadata.and_then(|metadata| {
         let owners = metadata["ownerReferences"].items();
-        owners.iter().find(|owner| owner["controller"].as_bool() == Some(true))?["name"].as_str()
+        owners.iter().find(|owner| owner["controller"].as_bool() == Some(true))
     });
-    let prefix = metadata.and_then(|metadata| metadata["generateName"].as_str()).filter(|prefix| !prefix.is_empty());
-    match controller.or(prefix) {
-        Some(origin) => (0_u8, origin).hash(&mut hasher),
-        None => (1_u8, request.display_name()).hash(&mut hasher),
+    let prefix = metadata
+        .filter(|_| request.operation == Operation::Create)
+        .and_then(|metadata| metadata["generateName"].as_str())
+        .filter(|prefix| !prefix.is_empty());
+    match (controller, prefix) {
+        (Some(owner), _) => (0_u8, ["kind", "name", "uid"].map(|member| owner[member].as_str())).hash(&mut hasher),
+        (None, Some(prefix)) => (1_u8, prefix).hash(&mut hasher),
+        (None, None) => (2_u8, request.display_name()).hash(&mut hasher),
     }
     hasher.finish()
 }
@@ -102,31 +111,59 @@ mod tests {
         assert_eq!(repeats.seen.lock().unwrap().len(), 1);
     }
 
+    /// The key of a request by this user about an object with this metadata.
+    fn key_of(operation: Operation, user: &str, metadata: &str, denial: Option<&str>) -> u64 {
+        let object = format!(r#"{{"metadata":{metadata}}}"#);
+        let request = Request {
+            operation,
+            group: String::new(),
+            kind: "Pod".into(),
+            resource: Resource::default(),
+            sub_resource: String::new(),
+            namespace: "shop".into(),
+            name: String::new(),
+            user: User { name: user.into(), ..User::default() },
+            object: Some(Value::parse(&object).unwrap().to_static()),
+            old_object: None,
+            dry_run: false,
+            own: false,
+        };
+        let verdict = Verdict { denial: denial.map(str::to_owned), ..Verdict::default() };
+        key(Endpoint::Validate, &request, &verdict)
+    }
+
     #[test]
     fn k05_pods_of_one_controller_are_equal_whatever_their_names() {
-        let pod = |name: &str, owner: &str, user: &str| {
-            let object = format!(
-                r#"{{"metadata":{{"name":"{name}","ownerReferences":[{{"controller":true,"name":"{owner}"}}]}}}}"#
-            );
-            let request = Request {
-                operation: Operation::Create,
-                group: String::new(),
-                kind: "Pod".into(),
-                resource: Resource::default(),
-                sub_resource: String::new(),
-                namespace: "shop".into(),
-                name: String::new(),
-                user: User { name: user.into(), ..User::default() },
-                object: Some(Value::parse(&object).unwrap().to_static()),
-                old_object: None,
-                dry_run: false,
-                own: false,
-            };
-            key(Endpoint::Validate, &request, &Verdict::default())
+        let pod = |name: &str, owner: &str, uid: &str, user: &str| {
+            let owner = format!(r#"{{"controller":true,"kind":"ReplicaSet","name":"{owner}","uid":"{uid}"}}"#);
+            let metadata = format!(r#"{{"name":"{name}","generateName":"p-","ownerReferences":[{owner}]}}"#);
+            key_of(Operation::Create, user, &metadata, None)
         };
-        assert_eq!(pod("web-1", "web", "replicaset-controller"), pod("web-2", "web", "replicaset-controller"));
-        assert_ne!(pod("web-1", "web", "replicaset-controller"), pod("web-1", "api", "replicaset-controller"));
+        let first = pod("web-1", "web", "1", "replicaset-controller");
+        assert_eq!(first, pod("web-2", "web", "1", "replicaset-controller"));
+        assert_ne!(first, pod("web-1", "api", "1", "replicaset-controller"));
+        assert_ne!(first, pod("web-1", "web", "2", "replicaset-controller"), "another controller of the same name");
         // Who was refused is what an auditor looks for.
-        assert_ne!(pod("web-1", "web", "alice"), pod("web-1", "web", "bob"));
+        assert_ne!(pod("web-1", "web", "1", "alice"), pod("web-1", "web", "1", "bob"));
+    }
+
+    #[test]
+    fn k05_what_generate_name_names_is_equal_when_it_is_created() {
+        let pod = |operation, metadata| key_of(operation, "alice", metadata, None);
+        let (first, second) =
+            (r#"{"generateName":"run-","name":"run-a"}"#, r#"{"generateName":"run-","name":"run-b"}"#);
+        assert_eq!(pod(Operation::Create, first), pod(Operation::Create, second));
+        assert_eq!(pod(Operation::Create, first), pod(Operation::Create, r#"{"generateName":"run-"}"#));
+        assert_ne!(pod(Operation::Create, first), pod(Operation::Create, r#"{"name":"run-"}"#));
+        // What is there has a name of its own.
+        assert_ne!(pod(Operation::Update, first), pod(Operation::Update, second));
+        assert_ne!(pod(Operation::Create, r#"{"name":"a"}"#), pod(Operation::Update, r#"{"name":"a"}"#));
+    }
+
+    #[test]
+    fn k05_a_denial_by_no_rule_counts_by_its_text() {
+        let denied = |text| key_of(Operation::Update, "alice", r#"{"name":"plimsoll-policy"}"#, Some(text));
+        assert_eq!(denied("line 6: no number"), denied("line 6: no number"));
+        assert_ne!(denied("line 6: no number"), denied("line 7: no number"));
     }
 }

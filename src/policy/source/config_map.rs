@@ -9,6 +9,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 
 use super::Error;
+use crate::engine::text::listed;
 use crate::policy::store::{Offer, Store};
 
 /// The key of the ConfigMap's `data` that holds the policy.
@@ -16,6 +17,9 @@ pub const KEY: &str = "policy.yaml";
 
 /// The most bytes of an Event's note (`events.k8s.io/v1`) that the API server takes.
 const NOTE_BYTES: usize = 1024;
+
+/// The most keys that are named in place of ours.
+const MOST_LISTED: usize = 5;
 
 /// One ConfigMap, whose key [`KEY`] is the policy.
 ///
@@ -104,17 +108,14 @@ impl ConfigMapSource {
 
     /// The policy's text in this ConfigMap.
     fn text<'c>(&self, config_map: &'c ConfigMap) -> Result<&'c str, Error> {
-        let data = config_map.data.iter().flatten();
         let missing = |has| Error::MissingKey { config_map: self.display(), has };
         match config_map.data.as_ref().and_then(|data| data.get(KEY)) {
             Some(text) if text.trim().is_empty() => Err(missing("; it is empty".to_owned())),
             Some(text) => Ok(text),
-            None if config_map.binary_data.as_ref().is_some_and(|data| data.contains_key(KEY)) => {
-                Err(missing("; it is there as binaryData, which means that it is not UTF-8".to_owned()))
-            }
             None => {
-                let keys = data.map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
-                Err(missing(if keys.is_empty() { "; it is empty".to_owned() } else { format!("; it has {keys}") }))
+                let keys = config_map.data.iter().flatten().map(|(key, _)| key.clone());
+                let binary = config_map.binary_data.as_ref().is_some_and(|data| data.contains_key(KEY));
+                Err(missing(instead(keys, binary)))
             }
         }
     }
@@ -129,6 +130,18 @@ impl ConfigMapSource {
 
     fn origin(&self) -> String {
         format!("key {KEY} of ConfigMap {}", self.display())
+    }
+}
+
+/// What a ConfigMap has instead of the policy's key, as the end of the sentence that says so: the keys of its `data`, and
+/// whether its `binaryData` has ours.
+pub fn instead(keys: impl Iterator<Item = String>, binary: bool) -> String {
+    if binary {
+        return "; it is there as binaryData, which means that it is not UTF-8".to_owned();
+    }
+    match listed(keys, MOST_LISTED) {
+        none if none.is_empty() => "; it is empty".to_owned(),
+        keys => format!("; it has {keys}"),
     }
 }
 

@@ -8,7 +8,7 @@ mod file;
 
 use std::path::PathBuf;
 
-pub use config_map::{ConfigMapSource, KEY};
+pub use config_map::{ConfigMapSource, KEY, instead};
 pub use file::FileSource;
 
 use super::error::MAX_BYTES;

@@ -291,13 +291,15 @@ fn i14_a_broken_policy_is_denied_when_it_is_applied() {
         policy_config_map: Some(("plimsoll".to_owned(), "plimsoll-policy".to_owned())),
         ..Options::new(Arc::new(Always(Verdict::default())))
     });
-    let config_map = |name: &str, policy: &str| {
-        let object = serde_json::json!({"metadata": {"name": name}, "data": {"policy.yaml": policy}}).to_string();
-        let mut review = review("UPDATE", "ConfigMap", &object);
-        review["request"]["oldObject"] = review["request"]["object"].clone();
+    let update = |name: &str, object: serde_json::Value, old: serde_json::Value| {
+        let mut review = review("UPDATE", "ConfigMap", &object.to_string());
+        review["request"]["oldObject"] = old;
+        review["request"]["object"]["metadata"]["name"] = name.into();
         review["request"]["namespace"] = "plimsoll".into();
         server.validate(&review)
     };
+    let of = |policy: &str| serde_json::json!({"metadata": {}, "data": {"policy.yaml": policy}});
+    let config_map = |name: &str, policy: &str| update(name, of(policy), of("another"));
     let policy = |seconds: &str| {
         format!(
             "apiVersion: plimsoll.dev/v1alpha1\nkind: Policy\nmetadata: {{name: cluster}}\nspec:\n  rules:\n    \
@@ -318,8 +320,28 @@ fn i14_a_broken_policy_is_denied_when_it_is_applied() {
     assert!(refused.message().contains("spec.rules.missing-pre-stop.params.sleepSeconds"), "{}", refused.message());
     assert!(refused.message().contains("line 6"), "{}", refused.message());
     assert!(config_map("another", &policy("ten")).allowed(), "other ConfigMaps are nobody's business");
-    let mut gone = review("UPDATE", "ConfigMap", "metadata: {name: plimsoll-policy}");
-    gone["request"]["oldObject"] = gone["request"]["object"].clone();
-    gone["request"]["namespace"] = "plimsoll".into();
-    assert!(server.validate(&gone).message().contains("it has no policy under the key policy.yaml"));
+    for (instead, has) in [
+        (serde_json::json!({"metadata": {}}), "; it is empty"),
+        (
+            serde_json::json!({"metadata": {}, "data": {"policy.yml": "", "README": ""}}),
+            "; it has \"README\", \"policy.yml\"",
+        ),
+        (
+            serde_json::json!({"metadata": {}, "binaryData": {"policy.yaml": "/w=="}}),
+            "; it is there as binaryData, which means that it is not UTF-8",
+        ),
+    ] {
+        let gone = update("plimsoll-policy", instead, of(&policy("10")));
+        assert!(!gone.allowed());
+        let message = format!("it has no policy under the key policy.yaml{has}, and the one in force stays");
+        assert!(gone.message().contains(&message), "{}", gone.message());
+    }
+
+    // What was broken before is no fault of who sets a label (B11), and a finalizer must be able to go.
+    let mut labelled = of(&policy("ten"));
+    labelled["metadata"]["labels"] = serde_json::json!({"team": "platform"});
+    assert!(update("plimsoll-policy", labelled, of(&policy("ten"))).allowed());
+    let mut going = of(&policy("10"));
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert!(update("plimsoll-policy", of(&policy("ten")), going).allowed());
 }
